@@ -1,0 +1,40 @@
+# Each target does all its own set-up: a virtual environment in .venv, the pinned packages, then the work.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Threads of the numerical libraries: two test workers share two cores.
+export OMP_NUM_THREADS ?= 2
+
+.PHONY: demo test lint types zoo clean
+
+$(VENV)/.demo: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) torch==2.13.0
+	$(PIP) -c constraints.txt -e '.[local]'
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) torch==2.13.0
+	$(PIP) -c constraints.txt -e '.[all,dev]'
+	touch $@
+
+demo: $(VENV)/.demo  ## the whole walk on embedded models: no key, no network, no GPU
+	$(BIN)/pluribus demo
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+test: lint types  ## everything that must hold: lint, strict types, architecture, tests with branch coverage
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered
+
+zoo: $(VENV)/.demo  ## train the embedded models again, from scratch; resumable
+	$(BIN)/python -m pluribus.zoo.train
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .coverage

@@ -1,0 +1,149 @@
+"""One file per model service. A backend turns a Request into a Completion or raises a BackendError.
+
+A member module has `OPTIONS`, the names of the options it accepts, and `connect(spec) -> Backend`. It does not
+retry, cache, limit or count: `pluribus.traffic` wraps any backend with that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, Protocol
+
+from pluribus.errors import ConfigError, UnknownName
+from pluribus.load import load
+from pluribus.types import Completion, Message, Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call. `question_id` and `round` serve recorded outputs only; every other backend ignores them."""
+
+    messages: tuple[Message, ...]
+    sampling: Sampling
+    sample: int = 0
+    """Which independent draw of the same request this is: 0, 1, …"""
+    question_id: str | None = None
+    round: int = 0
+
+
+class Backend(Protocol):
+    @property
+    def model(self) -> str:
+        """`service/name`: what identifies the answers of this backend, without address or key."""
+        ...
+
+    async def complete(self, request: Request) -> Completion: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model as the user names it, resolved."""
+
+    service: str
+    name: str
+    base_url: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the service's backend accepts: quantization, adapter, api_key_env, …"""
+
+    @property
+    def model(self) -> str:
+        """Identity of the answers: service, name and every option but those that only say how to get there."""
+        changed = [f"{key}={self.options[key]}" for key in sorted(self.options) if key not in _SILENT_OPTIONS]
+        return f"{self.service}/{self.name}" + (f"[{','.join(changed)}]" if changed else "")
+
+
+_SILENT_OPTIONS = frozenset(
+    {"api_key_env", "timeout_s", "price", "organization", "device", "max_batch", "latency_s", "latency_sigma"}
+)
+
+
+@cache
+def services() -> Mapping[str, Mapping[str, Any]]:
+    """Every service a model spec may name → the backend file that serves it, and its defaults."""
+    table: dict[str, Any] = tomllib.loads((files(__package__) / "_services.toml").read_text("utf-8"))
+    services: dict[str, Mapping[str, Any]] = table["services"]
+    return services
+
+
+@cache
+def aliases() -> Mapping[str, str]:
+    """Short model name → full spec; the one alias table."""
+    table: dict[str, Any] = tomllib.loads((files(__package__) / "_services.toml").read_text("utf-8"))
+    aliases: dict[str, str] = table["aliases"]
+    return aliases
+
+
+def parse(model: str | Mapping[str, Any]) -> ModelSpec:
+    """Reads `service/model`, `service/model@http://…`, an alias, or a mapping with `model` and options.
+
+    >>> parse("vllm/Qwen/Qwen3-8B@http://127.0.0.1:8001/v1").base_url
+    'http://127.0.0.1:8001/v1'
+    >>> parse("gpt-4o").model
+    'openai/gpt-4o'
+    """
+    if isinstance(model, str):
+        return _parse_text(model, {})
+    options = dict(model)
+    text = options.pop("model", None)
+    if not isinstance(text, str):
+        raise ConfigError(f"model {dict(model)!r} has no 'model' entry", hint="write model: service/name")
+    return _parse_text(text, options)
+
+
+def _parse_text(text: str, options: dict[str, Any]) -> ModelSpec:
+    head, at, address = text.strip().rpartition("@http")
+    name, url = (head, f"http{address}") if at else (text.strip(), None)
+    url = options.pop("base_url", url)
+    short, name = name, aliases().get(name, name)
+    if url is not None and short != name:
+        name = re.sub(r"\Alocal/", "vllm/", name)  # a short name with an address: the open model is asked there
+    service, slash, rest = name.partition("/")
+    if not slash or not rest:
+        raise ConfigError(
+            f"model {text!r} is neither 'service/model' nor a known short name",
+            hint="see `pluribus list backends`; a hub model runs here as local/ORG/NAME, on a server as vllm/ORG/NAME",
+        )
+    if service not in services():
+        raise UnknownName("model service", service, services())
+    if url is not None and "key_env" not in services()[service]:
+        raise ConfigError(
+            f"model {text!r} has an address, but {service}/ runs in this process",
+            hint="on a server it is vllm/NAME@URL",
+        )
+    spec = ModelSpec(service, rest, url, options)
+    known = load("backends", services()[service]["backend"]).OPTIONS
+    for key in options:
+        if key not in known:
+            raise UnknownName(f"option of {service}", key, known)
+    return spec
+
+
+def call_seed(run_seed: int, model: str, request: Request) -> int:
+    """A call's own seed in [0, 2³¹): the hash of run seed, model, messages, sampling and sample.
+
+    It does not depend on the attempt, so councils of different sizes share their calls.
+    """
+    sampling = request.sampling
+    digest = hashlib.blake2b(digest_size=8)
+    digest.update(
+        repr(
+            (run_seed, model, request.sample, sampling.temperature, sampling.top_p, sampling.max_tokens, sampling.stop)
+        ).encode()
+    )
+    for message in request.messages:
+        digest.update(repr((message.role, message.content)).encode("utf-8", "surrogatepass"))
+    return int.from_bytes(digest.digest(), "big") >> 33
+
+
+def connect(spec: ModelSpec) -> Backend:
+    """Opens the backend of a spec; nothing is sent yet."""
+    backend: Backend = load("backends", services()[spec.service]["backend"]).connect(spec)
+    return backend

@@ -1,0 +1,47 @@
+"""Files that take their name only when they are whole."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any
+
+from pluribus.codec import to_json
+from pluribus.errors import StoreError
+
+Output = gzip.GzipFile | BufferedWriter
+
+
+def write_line(file: Output, line: Mapping[str, Any]) -> None:
+    file.write(to_json(line).encode() + b"\n")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Output]:
+    """Opens the file for writing, compressed if its name ends in `.gz`; after an error nothing is left of it."""
+    with whole(path) as part:
+        if path.suffix == ".gz":
+            # neither name nor time go in: the same run exports to the same bytes
+            with part.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+                yield file
+        else:
+            with part.open("wb") as file:
+                yield file
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to, renamed at the end. StoreError if it can not be written."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield part
+        part.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path} can not be written: {error.strerror}", hint="choose another file") from error
+    finally:
+        with suppress(OSError):  # it is gone after the rename, and was never there if the folder could not be made
+            part.unlink()
