@@ -1,0 +1,461 @@
+"""What all services that speak OpenAI's chat API share: the request, the reply, the errors.
+
+The SDK is used for what it knows (addresses, headers, authentication); bodies are read here, because its reply
+models cost as much time as the rest of a call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import re
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from pluribus.backends import ModelSpec, Request
+from pluribus.backends._http_errors import objection, retry_after_s, said, scrub, status_error
+from pluribus.backends._prices import price_of
+from pluribus.backends._think import split_think
+from pluribus.errors import BackendError, BadReply, CallTimeout, ConfigError, ConnectionLost, Refused, WrongModel
+from pluribus.types import Completion, Message, Sampling
+
+if TYPE_CHECKING:
+    import httpx2
+    from openai import AsyncOpenAI
+
+T = TypeVar("T")
+
+COMMON_OPTIONS = ("api_key_env", "timeout_s", "extra_body", "logprobs", "price")
+"""The options of every service here; a service may have more."""
+
+_CONNECTIONS = 10_000
+_CONNECT_TIMEOUT_S = 15.0
+_DEFAULT_TIMEOUT_S = 600.0
+_IDLE_S = 30.0
+_SEED_RANGE = 2**31
+_OWN_FIELDS = frozenset({"model", "messages", "n", "stream"})
+
+
+# --- from spec and environment to an endpoint ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where and how one model is asked."""
+
+    model: str
+    """The backend's identity, `service/name`."""
+    asked: str
+    """The name that is sent."""
+    urls: tuple[str, ...]
+    """Base URLs of replicas; requests go round."""
+    key: str | None = field(repr=False)
+    key_env: str | None
+    checks_model: bool = True
+    """The reply names its model, and it must be the one that was asked."""
+    timeout_s: float = _DEFAULT_TIMEOUT_S
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    logprobs: bool = False
+
+
+def option(spec: ModelSpec, name: str, kind: type[T], default: T) -> T:
+    """An option of a spec, of one type; an integer is fine where a float is meant."""
+    value = spec.options.get(name, default)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise ConfigError(f"option {name} of {spec.model} is {value!r}; expected a {kind.__name__}")
+
+
+def common(spec: ModelSpec) -> dict[str, Any]:
+    """The options every service has, checked; the price is checked too, so that a typo shows before the run."""
+    timeout_s = option(spec, "timeout_s", float, _DEFAULT_TIMEOUT_S)
+    if timeout_s <= 0:
+        raise ConfigError(f"option timeout_s of {spec.model} is {timeout_s:g}; expected seconds above 0")
+    extra = option(spec, "extra_body", dict, {})
+    for name in _OWN_FIELDS & set(extra):
+        raise ConfigError(f"option extra_body of {spec.model} sets {name!r}, which is not yours to set here")
+    price_of(spec)
+    return {"timeout_s": timeout_s, "extra_body": extra, "logprobs": option(spec, "logprobs", bool, False)}
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def key_from(variable: str, what: str, *, optional: bool = False) -> str | None:
+    """The key in an environment variable; the error names the variable and never shows what is in it."""
+    if not _VARIABLE.match(variable):
+        raise ConfigError(
+            f"{what} must be the name of the environment variable that holds the key; what stands there is no such name"
+        )
+    key = os.environ.get(variable, "").strip()
+    if not key and not optional:
+        raise ConfigError(f"the environment variable {variable} is not set ({what})", hint=f"export {variable}=…")
+    if any(not "!" <= letter <= "~" for letter in key):
+        raise ConfigError(
+            f"the key in {variable} has a space or a letter that no key has", hint=f"export {variable} again"
+        )
+    return key or None
+
+
+def checked_url(url: str, what: str) -> str:
+    """The URL, when it is one.
+
+    >>> checked_url("http://127.0.0.1:8000/v1/", "the base URL")
+    'http://127.0.0.1:8000/v1'
+    """
+    parts = urlsplit(url.strip())
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"{what} is {scrub(url)!r}, which is no address", hint="write http://HOST:PORT/v1")
+    return url.strip().rstrip("/")
+
+
+def on_loopback(url: str) -> bool:
+    return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
+
+
+# --- the backend -----------------------------------------------------------------------------------------------------
+
+
+class ChatBackend:
+    """Asks one model of one service. Nothing is sent before the first `complete`.
+
+    `adjusted` holds what the model was found to refuse: parameter → the name it is sent under, or None: not sent.
+    """
+
+    def __init__(self, endpoint: Endpoint, open_client: Callable[[Endpoint, str], AsyncOpenAI]) -> None:
+        self.endpoint = endpoint
+        self.model = endpoint.model
+        self.adjusted: dict[str, str | None] = {}
+        self._open_client = open_client
+        self._urls = itertools.cycle(endpoint.urls)
+        self._clients: dict[str, AsyncOpenAI] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def complete(self, request: Request) -> Completion:
+        url = next(self._urls)
+        body = _body(self.endpoint, request)
+        started = time.perf_counter()
+        content = await self._answered(url, body)
+        latency_s = time.perf_counter() - started
+        stop = request.sampling.stop if "stop" in self.adjusted else ()
+        return _completion(self.endpoint, url, content, latency_s, stop)
+
+    async def close(self) -> None:
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            await client.close()
+
+    async def _answered(self, url: str, body: dict[str, Any]) -> bytes:
+        """The body of the answer. A parameter the model objects to is dropped or renamed, and it is asked again."""
+        while True:
+            sent = _adjust(body, self.adjusted)
+            response = await self._post(url, sent)
+            if response.status_code < 300:
+                return response.content
+            found = objection(response.text, sent) if response.status_code in (400, 422) else None
+            if found is None:
+                raise _refusal(self.endpoint, url, response)
+            self.adjusted[found[0]] = found[1]
+
+    async def _post(self, url: str, body: dict[str, Any]) -> httpx2.Response:
+        """The response, whatever its status."""
+        import aiohttp
+        import httpx2
+        import openai
+
+        client = self._client(url)
+        try:
+            async with asyncio.timeout(self.endpoint.timeout_s):
+                return await client.post("/chat/completions", cast_to=httpx2.Response, body=body)
+        except openai.APIStatusError as error:
+            return error.response
+        except TimeoutError:
+            raise CallTimeout(f"{_where(self.endpoint, url)}: no answer in {self.endpoint.timeout_s:g} s") from None
+        except (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
+            raise _broken_off(self.endpoint, url, error) from None
+
+    def _client(self, url: str) -> AsyncOpenAI:
+        """One client and connection pool per address and event loop: a pool can not move to another loop."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._clients, self._loop = {}, loop
+        if url not in self._clients:
+            self._clients[url] = self._open_client(self.endpoint, url)
+        return self._clients[url]
+
+
+def http_client(url: str, timeout_s: float) -> httpx2.AsyncClient:
+    """The SDK's aiohttp client: wide open, because `pluribus.traffic` does the limiting."""
+    import httpx2
+    import openai
+
+    return openai.DefaultAioHttpClient(
+        limits=httpx2.Limits(
+            max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS, keepalive_expiry=_IDLE_S
+        ),
+        timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_TIMEOUT_S, timeout_s)),
+        verify=_ssl_context(),
+        trust_env=not on_loopback(url),
+    )
+
+
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    """Reading the certificates takes longer than a call, so it is done once."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+# --- request ---------------------------------------------------------------------------------------------------------
+
+
+def _body(endpoint: Endpoint, request: Request) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "model": endpoint.asked,
+        "messages": [_message(message) for message in request.messages],
+        **_sampling(request.sampling),
+    }
+    if endpoint.logprobs:
+        body["logprobs"] = True
+    body.update(endpoint.extra_body)
+    return body
+
+
+def _message(message: Message) -> dict[str, str]:
+    return {"role": message.role, "content": message.content}
+
+
+def _sampling(sampling: Sampling) -> dict[str, Any]:
+    """Only what is set; the seed within 31 bits, which every service can read."""
+    fields: dict[str, Any] = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_tokens": sampling.max_tokens,
+    }
+    if sampling.stop:
+        fields["stop"] = list(sampling.stop)
+    if sampling.seed is not None:
+        fields["seed"] = sampling.seed % _SEED_RANGE
+    return fields
+
+
+def _adjust(body: dict[str, Any], adjusted: Mapping[str, str | None]) -> dict[str, Any]:
+    """The body with parameters renamed, or dropped where the new name is None."""
+    if not adjusted:
+        return body
+    return {new: value for name, value in body.items() if (new := adjusted.get(name, name)) is not None}
+
+
+# --- reply -----------------------------------------------------------------------------------------------------------
+
+
+def _completion(endpoint: Endpoint, url: str, content: bytes, latency_s: float, stop: tuple[str, ...]) -> Completion:
+    """A completion out of the body of a 2xx reply.
+
+    Raises:
+        BadReply: not JSON, no choices, no text.
+        WrongModel: another model answered.
+        BackendError: an error in the body, as gateways send it under status 200.
+    """
+    reply = _object(endpoint, url, content)
+    choice = _first_choice(endpoint, url, reply)
+    answered = _answering_model(endpoint, url, reply)
+    text, reasoning = _said(endpoint, url, choice)
+    prompt, completion, cached, thought = _usage(reply.get("usage"))
+    return Completion(
+        text=_cut(text, stop),
+        model=f"{endpoint.model.partition('/')[0]}/{answered}",
+        finish_reason=choice.get("finish_reason"),
+        reasoning=reasoning,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=cached,
+        reasoning_tokens=thought,
+        logprobs=_logprobs(choice) if endpoint.logprobs else None,
+        latency_s=latency_s,
+    )
+
+
+def _object(endpoint: Endpoint, url: str, content: bytes) -> dict[str, Any]:
+    try:
+        reply = json.loads(content)
+    except ValueError:
+        start = scrub(content[:80].decode("utf-8", "replace"), endpoint.key)
+        raise BadReply(f"{_where(endpoint, url)}: the reply is not JSON: {start!r}") from None
+    if not isinstance(reply, dict):
+        raise BadReply(f"{_where(endpoint, url)}: the reply is a JSON {type(reply).__name__}, not an object")
+    if reply.get("error"):
+        raise _error_in_body(endpoint, url, reply["error"])
+    return reply
+
+
+def _error_in_body(endpoint: Endpoint, url: str, error: Any) -> BackendError:
+    code = error.get("code") if isinstance(error, dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 500
+    reason = scrub(said(json.dumps(error)), endpoint.key)
+    return status_error(status, reason, None, _where(endpoint, url), endpoint.key_env)
+
+
+def _first_choice(endpoint: Endpoint, url: str, reply: dict[str, Any]) -> dict[str, Any]:
+    choices = reply.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise BadReply(f"{_where(endpoint, url)}: the reply has no choices")
+    first: dict[str, Any] = choices[0]
+    return first
+
+
+def _answering_model(endpoint: Endpoint, url: str, reply: dict[str, Any]) -> str:
+    answered = reply.get("model")
+    if not isinstance(answered, str) or not answered:
+        return endpoint.asked
+    if endpoint.checks_model and not same_model(endpoint.asked, answered):
+        raise WrongModel(
+            f"{_where(endpoint, url)}: asked for {endpoint.asked!r}, {scrub(answered, endpoint.key)!r} answered",
+            hint="name the model as the server does, or give the server's name in the option name_on_server",
+        )
+    return answered
+
+
+def _said(endpoint: Endpoint, url: str, choice: dict[str, Any]) -> tuple[str, str | None]:
+    """Text and reasoning of a choice; a model that ran out of tokens while thinking said nothing, which is a text."""
+    message = choice.get("message")
+    message = message if isinstance(message, dict) else {}
+    text, parts_thought = _flat(message.get("content"))
+    thought = message.get("reasoning_content") or message.get("reasoning") or parts_thought
+    if message.get("refusal") or (not text and choice.get("finish_reason") == "content_filter"):
+        reason = scrub(str(message.get("refusal") or "its content filter"), endpoint.key)
+        raise Refused(f"{_where(endpoint, url)}: the model refused to answer: {reason}")
+    if text is None and choice.get("finish_reason") != "length":
+        raise BadReply(f"{_where(endpoint, url)}: the reply has no text")
+    text, inline = split_think(text or "")
+    return text, thought if isinstance(thought, str) and thought else inline
+
+
+def _flat(content: Any) -> tuple[str | None, str | None]:
+    """Content that comes in parts, as one text, and what its thinking parts hold."""
+    if isinstance(content, str):
+        return content, None
+    if not isinstance(content, list):
+        return None, None
+    parts = [part for part in content if isinstance(part, dict)]
+    said = "".join(str(part["text"]) for part in parts if part.get("type") == "text" and "text" in part)
+    thought = "".join(_flat(part.get("thinking"))[0] or "" for part in parts if part.get("type") == "thinking")
+    return said, thought or None
+
+
+def _cut(text: str, stop: tuple[str, ...]) -> str:
+    """The text up to the first stop string, for services that take none.
+
+    >>> _cut("one. two. three.", (". t",))
+    'one'
+    """
+    ends = [at for word in stop if (at := text.find(word)) >= 0]
+    return text[: min(ends)] if ends else text
+
+
+def _usage(usage: Any) -> tuple[int | None, int | None, int | None, int | None]:
+    """Prompt, completion, cached and reasoning tokens. Where a service counts reasoning apart from the completion,
+    the total tells, and it is added: completion tokens are all generated tokens."""
+    if not isinstance(usage, dict):
+        return None, None, None, None
+    prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    total = _count(usage, "total_tokens")
+    if prompt is not None and completion is not None and total is not None:
+        completion = max(completion, total - prompt)
+    cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
+    thought = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
+    return prompt, completion, cached, thought
+
+
+def _count(table: Any, name: str) -> int | None:
+    value = table.get(name) if isinstance(table, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _logprobs(choice: dict[str, Any]) -> tuple[float, ...] | None:
+    held = choice.get("logprobs")
+    tokens = held.get("content") if isinstance(held, dict) else None
+    if not isinstance(tokens, list):
+        return None
+    return tuple(float(token["logprob"]) for token in tokens)
+
+
+# --- names and errors ------------------------------------------------------------------------------------------------
+
+_VERSION = re.compile(r"(?:[-@:](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6}|\d{3,4}|latest|main|preview|free))+\Z")
+
+
+def same_model(asked: str, answered: str) -> bool:
+    """Whether a reply's model is the one asked for; dates, revisions, case and path prefixes are no difference.
+
+    >>> same_model("gpt-4o", "gpt-4o-2024-11-20"), same_model("gpt-4o", "gpt-4o-mini")
+    (True, False)
+    >>> same_model("a/b", "a/b@main"), same_model("gemini-2.5-flash", "models/gemini-2.5-flash")
+    (True, True)
+    """
+    one, other = _plain(asked), _plain(answered)
+    if one == other or "latest" in one or one.endswith("/auto"):
+        return True
+    if _family(one) != _family(other) and not _same_tail(_family(one), _family(other)):
+        return False
+    dates = {re.sub(r"\D", "", match[0]) for name in (one, other) if (match := _VERSION.search(name))} - {""}
+    return len(dates) < 2
+
+
+def _plain(name: str) -> str:
+    return name.lower().removeprefix("models/").rstrip("/")
+
+
+def _family(name: str) -> str:
+    """The name without date and revision."""
+    return _VERSION.sub("", name)
+
+
+def _same_tail(one: str, other: str) -> bool:
+    """One of the two leaves out the organisation or the folder."""
+    return ("/" in one) != ("/" in other) and one.rpartition("/")[2] == other.rpartition("/")[2]
+
+
+def _where(endpoint: Endpoint, url: str) -> str:
+    return f"{endpoint.model} at {scrub(url.partition('?')[0], endpoint.key)}"
+
+
+def _refusal(endpoint: Endpoint, url: str, response: httpx2.Response) -> BackendError:
+    reason = scrub(said(response.text), endpoint.key)
+    wait_s = retry_after_s(response.headers, time.time())
+    return status_error(response.status_code, reason, wait_s, _where(endpoint, url), endpoint.key_env)
+
+
+def _broken_off(endpoint: Endpoint, url: str, error: BaseException) -> BackendError:
+    """Timeout or lost connection, told apart by the first cause: the transport calls both a timeout."""
+    import aiohttp
+    import openai
+
+    causes = list(_causes(error))
+    reason = scrub(str(causes[-1]) or type(causes[-1]).__name__, endpoint.key)
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return CallTimeout(f"{_where(endpoint, url)}: {reason}")
+    if any(isinstance(cause, aiohttp.ClientResponseError) for cause in causes):
+        return BadReply(f"{_where(endpoint, url)}: this is no HTTP reply: {reason}")
+    if isinstance(error, openai.OpenAIError) and not isinstance(error, openai.APIConnectionError):
+        return Refused(f"{_where(endpoint, url)}: {reason}")
+    return ConnectionLost(f"{_where(endpoint, url)}: connection lost: {reason}")
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    """The error, what it was raised from, and so on."""
+    chain = []
+    while error is not None:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    return chain

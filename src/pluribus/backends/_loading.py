@@ -1,0 +1,198 @@
+"""A tokenizer and a causal language model of `transformers`, read from a folder or the hub.
+
+Importing this file is cheap; torch and transformers are imported when something is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pluribus.errors import Refused, UsageError
+from pluribus.types import Message
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Which weights, and how they are run. Equal sources share one loaded model."""
+
+    path: str
+    """A folder or a hub id."""
+    max_batch: int
+    """Most sequences run at once."""
+    revision: str | None = None
+    adapter: str | None = None
+    """A folder or a hub id of LoRA weights."""
+    quantization: str | None = None
+    """`8bit` or `4bit`."""
+    device: str | None = None
+    """None: the GPU where there is one, else the CPU."""
+    dtype: str | None = None
+    """None: bfloat16 on a GPU, float32 on the CPU."""
+
+
+def load(source: Source) -> tuple[Any, Words]:
+    """The model in evaluation mode, and its tokenizer.
+
+    Raises:
+        UsageError: no such model, revision, adapter or device.
+    """
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+    device = _device(source.device)
+    try:
+        return _model(source, device), Words(_tokenizer(source))
+    except (OSError, ValueError) as error:  # what transformers and the hub raise for what is not there
+        first = str(error).strip().splitlines()[0]
+        raise UsageError(f"model {source.path!r} could not be loaded: {first}", hint=_hint()) from error
+
+
+def _hint() -> str:
+    if _offline():
+        return "HF_HUB_OFFLINE is set: unset it to download the model, or give a folder"
+    return "check the name, the revision and the network; a private model needs HF_TOKEN"
+
+
+def _offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").strip().lower() in ("1", "true", "yes", "on")
+
+
+def _tokenizer(source: Source) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(source.path, revision=source.revision, local_files_only=_offline())
+
+
+def _model(source: Source, device: torch.device) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        source.path,
+        revision=source.revision,
+        local_files_only=_offline(),
+        dtype=_dtype(source, device),
+        **_quantized(source, device),
+    )
+    if source.adapter is not None:
+        model = _adapted(model, source.adapter, merge=source.quantization is None)
+    return (model if source.quantization else model.to(device)).eval()
+
+
+def _device(name: str | None) -> torch.device:
+    import torch
+
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # AssertionError: torch was built without CUDA
+        raise UsageError(f"there is no device {name!r} here", hint="write cpu, cuda or cuda:N") from error
+    return device
+
+
+def _dtype(source: Source, device: torch.device) -> torch.dtype:
+    import torch
+
+    dtype: torch.dtype = getattr(torch, source.dtype or ("bfloat16" if device.type == "cuda" else "float32"))
+    return dtype
+
+
+def _quantized(source: Source, device: torch.device) -> Mapping[str, Any]:
+    """Arguments that make `from_pretrained` quantize through bitsandbytes."""
+    if source.quantization is None:
+        return {}
+    from transformers import BitsAndBytesConfig
+
+    four = source.quantization == "4bit"
+    config = BitsAndBytesConfig(
+        load_in_4bit=four,
+        load_in_8bit=not four,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_compute_dtype=_dtype(source, device),
+    )
+    return {"quantization_config": config, "device_map": {"": device}}
+
+
+def _adapted(model: Any, adapter: str, *, merge: bool) -> Any:
+    """The model with LoRA weights; merged where the weights are plain numbers, which is faster."""
+    from peft import PeftModel
+
+    adapted: Any = PeftModel.from_pretrained(model, adapter, local_files_only=_offline())
+    return adapted.merge_and_unload() if merge else adapted
+
+
+class Words:
+    """A tokenizer's three uses, one at a time: it is not safe to share between threads."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self._lock = threading.Lock()
+        self.prompt = lru_cache(maxsize=1024)(self._prompt)
+        """Messages → text and token ids; seats that ask the same thing ask at the same time."""
+
+    def _prompt(self, messages: tuple[Message, ...]) -> tuple[str, tuple[int, ...]]:
+        text = render(self.tokenizer, messages)
+        return text, self.encode(text)
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Token ids. A chat template writes the special tokens itself; without one the tokenizer adds them."""
+        with self._lock:
+            return tuple(self.tokenizer(text, add_special_tokens=self.tokenizer.chat_template is None)["input_ids"])
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of the tokens without the special ones."""
+        with self._lock:
+            text: str = self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+            return text
+
+
+def ends(model: Any, tokenizer: Any) -> frozenset[int]:
+    """The ids that end a completion, by the generation settings, the model and the tokenizer."""
+    found: set[int] = set()
+    for value in (model.generation_config.eos_token_id, model.config.eos_token_id, tokenizer.eos_token_id):
+        found.update(value if isinstance(value, list | tuple) else [] if value is None else [value])
+    return frozenset(found)
+
+
+def render(tokenizer: Any, messages: tuple[Message, ...]) -> str:
+    """The messages in the model's chat template, open for the reply; without a template, as paragraphs.
+
+    A template that knows no system role gets the system's words at the head of the first user message.
+
+    Raises:
+        Refused: the template takes the messages in neither form.
+    """
+    from jinja2 import TemplateError
+
+    if tokenizer.chat_template is None:
+        return "\n\n".join(message.content for message in messages)
+    refusals = []
+    for form in (messages, _without_system(messages)):
+        chat = [{"role": message.role, "content": message.content} for message in form]
+        try:
+            text: str = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+        except TemplateError as error:
+            refusals.append(str(error))
+        else:
+            return text
+    raise Refused(f"the model's chat template does not take these messages: {refusals[0]}")
+
+
+def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """
+    >>> _without_system((Message("system", "Be brief."), Message("user", "Why?")))
+    (Message(role='user', content='Be brief.\\n\\nWhy?'),)
+    """
+    if len(messages) < 2 or messages[0].role != "system":
+        return messages
+    first, second, *rest = messages
+    return (Message(second.role, f"{first.content}\n\n{second.content}"), *rest)

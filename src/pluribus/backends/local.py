@@ -1,0 +1,389 @@
+"""Models of `transformers` run in this process: `local/ORG/NAME`, `local/FOLDER`, and the members of a library.
+
+One worker thread per loaded model batches all requests that are there at the same time. torch is imported by the
+worker, at the first request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import random
+import re
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pluribus.backends import ModelSpec, Request, services
+from pluribus.backends._loading import Source, ends, load
+from pluribus.backends._think import OPEN, split_think
+from pluribus.errors import BackendError, ConfigError, MissingDependency, PluribusError, Refused, UsageError
+from pluribus.types import Completion, Sampling
+
+if TYPE_CHECKING:
+    from pluribus.backends._batching import Batcher, Row
+
+OPTIONS = ("adapter", "device", "dtype", "max_batch", "quantization", "revision")
+QUANTIZATIONS = ("8bit", "4bit")
+DTYPES = ("float32", "bfloat16", "float16")
+MAX_BATCH = 256
+
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?\Z")
+_GATHER_S = 0.002
+"""How long an idle worker waits for more after the first request: a council's seats ask within one tick."""
+_IDLE_S = 2.0
+"""After so long without a request the worker gives the key-value cache's memory back."""
+_PARTING_S = 5.0
+"""How long closing waits for the worker to finish its step."""
+_STOP_STRIDE = 8
+"""Stop strings are looked for after every so many tokens; what was generated past one is dropped."""
+
+
+def connect(spec: ModelSpec) -> LocalBackend:
+    """The backend of a model that runs here; cheap, as the weights are read at the first request.
+
+    Raises:
+        MissingDependency: a package of the extra `local` is not installed.
+        UsageError: an option has no such value, or the folder is not there.
+    """
+    source = _source(spec)
+    for package in _packages(source):
+        if find_spec(package) is None:
+            raise MissingDependency(package, "local")
+    return LocalBackend(spec.model, source)
+
+
+class LocalBackend:
+    """One model in this process. Backends of the same source share the loaded weights; the last one frees them."""
+
+    def __init__(self, model: str, source: Source) -> None:
+        self._model = model
+        self._lease: _Lease | None = _hire(source)
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    @property
+    def context_length(self) -> int | None:
+        """Most tokens of prompt and completion together; None when the model does not say. Loads the model."""
+        return self._open().worker.runner().context_length
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens of this model a text is. Loads the model."""
+        return len(self._open().worker.runner().words.encode(text))
+
+    async def complete(self, request: Request) -> Completion:
+        began = time.perf_counter()
+        lease = self._open()  # held until the reply is there, so closing in between loses nothing
+        loop = asyncio.get_running_loop()
+        call = _Call(request, loop, loop.create_future())
+        lease.worker.submit(call)
+        completion = await call.future
+        return replace(completion, model=self._model, latency_s=time.perf_counter() - began)
+
+    async def close(self) -> None:
+        lease, self._lease = [self._lease], None
+        await asyncio.to_thread(lease.clear)
+
+    def _open(self) -> _Lease:
+        if self._lease is None:
+            raise BackendError(f"{self._model} is closed", hint="connect again")
+        return self._lease
+
+
+# --- what the user asked for -------------------------------------------------------------------------------------
+
+
+def _source(spec: ModelSpec) -> Source:
+    if spec.base_url is not None:
+        raise ConfigError(
+            f"{spec.service}/{spec.name} runs in this process and has no address, found {spec.base_url!r}",
+            hint="a served model is vllm/NAME@ADDRESS",
+        )
+    options = {"max_batch": MAX_BATCH, **{key: value for key, value in spec.options.items() if value is not None}}
+    _one_of("quantization", options.get("quantization"), QUANTIZATIONS)
+    _one_of("dtype", options.get("dtype"), DTYPES)
+    if type(options["max_batch"]) is not int or options["max_batch"] < 1:
+        raise ConfigError(f"max_batch is {options['max_batch']!r}", hint="write a whole number from 1")
+    if "adapter" in options:
+        options["adapter"] = _folder(str(options["adapter"]), "adapter", "adapter_config.json")
+    return Source(_path(spec), **options)
+
+
+def _one_of(option: str, value: Any, known: Sequence[str]) -> None:
+    if value is not None and value not in known:
+        raise ConfigError(f"{option} is {value!r}", hint=f"there are: {', '.join(known)}")
+
+
+def _path(spec: ModelSpec) -> str:
+    """The folder or hub id behind a name; a service with a `library` looks its names up there."""
+    library = services()[spec.service].get("library")
+    if library is not None:
+        return str(importlib.import_module(library).folder(spec.name))
+    return _folder(spec.name, "model", "config.json")
+
+
+def _folder(name: str, what: str, needed: str) -> str:
+    """A folder as absolute path, or a hub id as it stands."""
+    path = Path(name).expanduser()
+    if path.is_dir():
+        if not (path / needed).is_file():
+            raise UsageError(f"{what} folder {name!r} has no {needed}", hint="give the folder that holds the weights")
+        return str(path.resolve())
+    if path.exists() or not _HUB_ID.match(name):
+        raise UsageError(
+            f"{what} {name!r} is neither a folder here nor a hub id", hint="give an existing folder, or ORG/NAME"
+        )
+    return name
+
+
+def _packages(source: Source) -> list[str]:
+    extra = {"peft": source.adapter, "bitsandbytes": source.quantization, "accelerate": source.quantization}
+    return ["torch", "transformers", *(name for name, needed in extra.items() if needed is not None)]
+
+
+# --- requests to rows and back -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Call:
+    """One request on its way, and where its result goes."""
+
+    request: Request
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Completion]
+
+
+_Result = tuple[_Call, Completion | PluribusError]
+
+
+class _Runner:
+    """A loaded model between requests and rows of tokens."""
+
+    def __init__(self, source: Source) -> None:
+        from pluribus.backends._batching import Batcher
+
+        model, self.words = load(source)
+        self.batcher: Batcher = Batcher(model, ends(model, self.words.tokenizer), source.max_batch)
+        self.context_length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+
+    def turn(self, calls: Sequence[_Call]) -> list[_Result]:
+        """Takes new requests in, generates one token for all, and returns what is finished."""
+        refused = [(call, error) for call in calls if (error := self._begin(call)) is not None]
+        return refused + [(row.owner, self._result(row)) for row in self.batcher.advance()]
+
+    def _begin(self, call: _Call) -> PluribusError | None:
+        """Puts a request in line, or says why it can not be run."""
+        try:
+            self.batcher.waiting.append(self._row(call))
+        except PluribusError as error:
+            return error
+        except (ValueError, TypeError) as error:  # a tokenizer's way to reject text, such as half a surrogate pair
+            return Refused(f"the prompt is not text: {error}")
+        return None
+
+    def _row(self, call: _Call) -> Row:
+        from pluribus.backends._batching import Row
+
+        sampling = call.request.sampling
+        _check(sampling)
+        _, prompt = self.words.prompt(call.request.messages)
+        stops = tuple(filter(None, sampling.stop))
+        return Row(
+            prompt=prompt,
+            budget=min(sampling.max_tokens, self._room(len(prompt))),
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            draws=_draws(call.request),
+            stopped=lambda tokens: bool(stops) and len(tokens) % _STOP_STRIDE == 0 and self._at_stop(tokens, stops),
+            unwanted=call.future.cancelled,
+            owner=call,
+        )
+
+    def _room(self, used: int) -> int:
+        """How many tokens may follow a prompt."""
+        if used == 0:
+            raise Refused("the prompt is empty")
+        if self.context_length is None:
+            return 2**31
+        if used >= self.context_length:
+            raise Refused(
+                f"the prompt of {used} tokens leaves no room in the context of {self.context_length}",
+                hint="shorten the question, take fewer agents or rounds, or a model with a longer context",
+            )
+        return self.context_length - used
+
+    def _at_stop(self, tokens: Sequence[int], stops: Sequence[str]) -> bool:
+        """Whether the newest tokens hold a stop string; a token is at least one character, or part of one."""
+        newest = self.words.decode(tokens[-(_STOP_STRIDE + 4 * max(map(len, stops))) :])
+        return any(stop in newest for stop in stops)
+
+    def _result(self, row: Row) -> Completion | PluribusError:
+        """What a row that ended says."""
+        if isinstance(row.ended, PluribusError):
+            return row.ended
+        request: Request = row.owner.request
+        tokens, text, reason = self._cut(row, tuple(filter(None, request.sampling.stop)))
+        opened = self.words.prompt(request.messages)[0].rstrip().endswith(OPEN)
+        said, reasoning = split_think(OPEN + text if opened else text)
+        return Completion(
+            text=said,
+            model="",  # the backend's name is put in by the backend: several may share this runner
+            finish_reason=reason,
+            reasoning=reasoning,
+            prompt_tokens=len(row.prompt),
+            completion_tokens=tokens,
+            reasoning_tokens=None if reasoning is None else len(self.words.encode(reasoning)),
+            cost_usd=0.0,
+        )
+
+    def _cut(self, row: Row, stops: Sequence[str]) -> tuple[int, str, str]:
+        """Tokens, text and finish reason, up to the first stop string."""
+        text = self.words.decode(row.tokens)
+        found = [at for stop in stops if (at := text.find(stop)) >= 0]
+        if not found:
+            return len(row.tokens), text, str(row.ended)
+        used = range(max(1, len(row.tokens) - 2 * _STOP_STRIDE), len(row.tokens))
+        short = (n for n in used if any(stop in self.words.decode(row.tokens[:n]) for stop in stops))
+        return next(short, len(row.tokens)), text[: min(found)], "stop"
+
+
+def _check(sampling: Sampling) -> None:
+    if not (sampling.temperature >= 0 and 0 < sampling.top_p <= 1 and sampling.max_tokens >= 1):
+        raise Refused(
+            f"temperature {sampling.temperature}, top_p {sampling.top_p}, max_tokens {sampling.max_tokens}",
+            hint="temperature is at least 0, top_p in (0, 1], max_tokens at least 1",
+        )
+
+
+def _draws(request: Request) -> random.Random:
+    """The request's own uniform numbers; without a seed they are new every time."""
+    seed = request.sampling.seed
+    return random.Random() if seed is None else random.Random(f"{seed}/{request.sample}")
+
+
+# --- the worker --------------------------------------------------------------------------------------------------
+
+
+class _Worker:
+    """A thread that loads one model and runs all requests for it together."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._inbox: list[_Call] = []
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._loading = threading.Lock()
+        self._runner: _Runner | None = None
+
+    def submit(self, call: _Call) -> None:
+        with self._changed:
+            self._inbox.append(call)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=f"local {self._source.path}", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def runner(self) -> _Runner:
+        """The loaded model; whoever needs it first loads it."""
+        with self._loading:
+            if self._runner is None:
+                self._runner = _Runner(self._source)
+            return self._runner
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_PARTING_S)
+
+    def _run(self) -> None:
+        while (calls := self._arrivals()) is not None:
+            _deliver(self._advance(calls))
+        _deliver(self._fail(self._inbox, BackendError(f"model {self._source.path!r} was closed")))
+        self._runner = None
+
+    def _arrivals(self) -> list[_Call] | None:
+        """New requests; waits for some when nothing runs. None: the worker is told to stop."""
+        if self._runner is None or not self._runner.batcher.busy:
+            self._rest()
+        with self._changed:
+            if self._stopping:
+                return None
+            calls, self._inbox = self._inbox, []
+            return calls
+
+    def _rest(self) -> None:
+        with self._changed:
+            if not self._changed.wait_for(self._called, _IDLE_S):
+                if self._runner is not None:
+                    self._runner.batcher.release()
+                self._changed.wait_for(self._called)
+        time.sleep(_GATHER_S)
+
+    def _called(self) -> bool:
+        return self._stopping or bool(self._inbox)
+
+    def _advance(self, calls: list[_Call]) -> list[_Result]:
+        try:
+            return self.runner().turn(calls)
+        except PluribusError as error:  # the model could not be loaded
+            return self._fail(calls, error)
+        except Exception as error:  # whatever a foreign library raises, the callers must hear of it and the thread live
+            reason = str(error).strip().splitlines() or [""]
+            return self._fail(calls, BackendError(f"{self._source.path}: {type(error).__name__}: {reason[0]}"))
+
+    def _fail(self, calls: Sequence[_Call], error: PluribusError) -> list[_Result]:
+        """Everything asked so far ends with an error."""
+        rows = self._runner.batcher.fail(error) if self._runner is not None else []
+        return [*((call, error) for call in calls), *((row.owner, error) for row in rows)]
+
+
+def _deliver(results: Sequence[_Result]) -> None:
+    """Hands results to the event loops that wait for them, in one go per loop."""
+    for loop in {call.loop for call, _ in results}:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle, [(call, result) for call, result in results if call.loop is loop])
+
+
+def _settle(results: Sequence[_Result]) -> None:
+    for call, result in results:
+        if call.future.done():
+            continue
+        if isinstance(result, Completion):
+            call.future.set_result(result)
+        else:
+            call.future.set_exception(result)
+
+
+class _Lease:
+    """The right to use a worker. When the last holder lets go of it, the worker stops."""
+
+    __slots__ = ("__weakref__", "worker")
+
+    def __init__(self, source: Source) -> None:
+        self.worker = _Worker(source)
+        weakref.finalize(self, self.worker.stop)
+
+
+_LEASES: weakref.WeakValueDictionary[Source, _Lease] = weakref.WeakValueDictionary()
+_HIRING = threading.Lock()
+
+
+def _hire(source: Source) -> _Lease:
+    """The lease of a source's worker; equal sources share one."""
+    with _HIRING:
+        lease = _LEASES.get(source)
+        if lease is None:
+            lease = _LEASES[source] = _Lease(source)
+        return lease

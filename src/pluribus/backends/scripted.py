@@ -1,0 +1,179 @@
+"""A test double that ships with the package: answers by rule, in this process, for nothing.
+
+`scripted/NAME` in a model spec runs one of SCRIPTS; in Python, `Scripted(reply)` wraps any function and remembers
+what it was asked. Every draw comes from the request's content, so the same request gets the same answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import re
+import time
+from collections.abc import Callable, Mapping
+from statistics import NormalDist
+from typing import Any
+
+from pluribus.backends import ModelSpec, Request
+from pluribus.errors import BackendError, ConfigError, ServerError, UnknownName
+from pluribus.types import Completion
+
+OPTIONS = ("text", "accuracy", "latency_s", "latency_sigma")
+
+_KEY = re.compile(r"\[key: ([^\]]+)\]")
+_NORMAL = NormalDist()
+
+
+class Draws:
+    """Uniform numbers in [0, 1) that depend on a request's content and a salt only.
+
+    >>> Draws(b"the request").number(0) == Draws(b"the request").number(0)
+    True
+    """
+
+    def __init__(self, content: bytes, salt: bytes = b"") -> None:
+        self.digest = hashlib.blake2b(content, digest_size=32, key=salt).digest()
+
+    def number(self, index: int) -> float:
+        """The draw at `index`, 0 to 7."""
+        return int.from_bytes(self.digest[4 * index : 4 * index + 4], "big") / 2**32
+
+
+def heavy_tailed(median_s: float, sigma: float, draw: float) -> float:
+    """Log-normal latency in seconds; `sigma` of 1 makes 1 % of the calls take ten times the median.
+
+    >>> heavy_tailed(0.2, 0.0, 0.99), round(heavy_tailed(0.2, 1.0, 0.99), 2)
+    (0.2, 2.05)
+    """
+    if not sigma:
+        return median_s
+    return median_s * math.exp(sigma * _NORMAL.inv_cdf(min(max(draw, 1e-9), 1 - 1e-9)))
+
+
+# --- the scripts -----------------------------------------------------------------------------------------------------
+
+
+def _echo(request: Request, draws: Draws, options: Mapping[str, Any]) -> str:
+    """The last message."""
+    return request.messages[-1].content
+
+
+def _constant(request: Request, draws: Draws, options: Mapping[str, Any]) -> str:
+    """The option `text`."""
+    return str(options.get("text", "{final answer: 42}"))
+
+
+def _number(request: Request, draws: Draws, options: Mapping[str, Any]) -> str:
+    """A digit drawn from the request."""
+    return _worked(str(int(10 * draws.number(0))), draws)
+
+
+def _keyed(request: Request, draws: Draws, options: Mapping[str, Any]) -> str:
+    """What stands behind `[key: …]` in the messages, right with probability `accuracy`; else a wrong number."""
+    key = next((found[1] for m in request.messages if (found := _KEY.search(m.content))), None)
+    right = key is not None and draws.number(1) < float(options.get("accuracy", 0.6))
+    return _worked(key if key is not None and right else f"{int(10 * draws.number(0))}01", draws)
+
+
+def _broken(request: Request, draws: Draws, options: Mapping[str, Any]) -> str:
+    """Never answers."""
+    raise ServerError("scripted/broken: 500: it never answers")
+
+
+def _worked(answer: str, draws: Draws) -> str:
+    return f"{int(90 * draws.number(2))} and {int(90 * draws.number(3))} make it plain. {{final answer: {answer}}}"
+
+
+Script = Callable[[Request, Draws, Mapping[str, Any]], str]
+SCRIPTS: Mapping[str, Script] = {
+    "echo": _echo,
+    "constant": _constant,
+    "number": _number,
+    "keyed": _keyed,
+    "broken": _broken,
+}
+
+
+# --- the backend -----------------------------------------------------------------------------------------------------
+
+
+class Scripted:
+    """A backend around one function; `seen` lists the requests in the order in which they came.
+
+    Args:
+        reply: the text of the answer; a BackendError returned or raised is raised.
+        model: the name it goes by.
+        latency_s: seconds before the reply, or a function from the request to that.
+
+    >>> backend = Scripted(lambda request: request.messages[-1].content.upper())
+    >>> from pluribus.types import Message, Sampling
+    >>> asyncio.run(backend.complete(Request((Message("user", "hello"),), Sampling()))).text
+    'HELLO'
+    """
+
+    def __init__(
+        self,
+        reply: Callable[[Request], str | BackendError],
+        *,
+        model: str = "scripted/function",
+        latency_s: float | Callable[[Request], float] = 0.0,
+    ) -> None:
+        self.model = model
+        self.seen: list[Request] = []
+        self._reply = reply
+        self._latency_s = latency_s
+
+    async def complete(self, request: Request) -> Completion:
+        self.seen.append(request)
+        started = time.perf_counter()
+        wait_s = self._latency_s(request) if callable(self._latency_s) else self._latency_s
+        if wait_s:
+            await asyncio.sleep(wait_s)
+        text = self._reply(request)
+        if isinstance(text, BackendError):
+            raise text
+        return _completion(text, request, self.model, time.perf_counter() - started)
+
+    async def close(self) -> None:
+        return None
+
+
+def _completion(text: str, request: Request, model: str, latency_s: float) -> Completion:
+    """Words stand for tokens; what passes `max_tokens` is cut off."""
+    words = text.split(" ")
+    limit = request.sampling.max_tokens
+    return Completion(
+        text=" ".join(words[:limit]),
+        model=model,
+        finish_reason="length" if len(words) > limit else "stop",
+        prompt_tokens=sum(len(message.content.split()) for message in request.messages),
+        completion_tokens=min(len(words), limit),
+        latency_s=latency_s,
+    )
+
+
+def connect(spec: ModelSpec) -> Scripted:
+    if spec.name not in SCRIPTS:
+        raise UnknownName("script", spec.name, SCRIPTS)
+    script, median_s, sigma = SCRIPTS[spec.name], _seconds(spec, "latency_s"), _seconds(spec, "latency_sigma")
+
+    def reply(request: Request) -> str:
+        return script(request, _draws(spec, request), spec.options)
+
+    def latency_s(request: Request) -> float:
+        return heavy_tailed(median_s, sigma, _draws(spec, request).number(4))
+
+    return Scripted(reply, model=spec.model, latency_s=latency_s)
+
+
+def _seconds(spec: ModelSpec, name: str) -> float:
+    value = spec.options.get(name, 0.0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise ConfigError(f"option {name} of {spec.model} is {value!r}; expected a number of 0 or more")
+    return float(value)
+
+
+def _draws(spec: ModelSpec, request: Request) -> Draws:
+    content = repr((spec.name, request.messages, request.sampling, request.sample))
+    return Draws(content.encode())

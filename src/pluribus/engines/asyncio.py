@@ -1,0 +1,59 @@
+"""Many attempts at once on this machine's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def each(items: Iterable[T], work: Callable[[T], Awaitable[bool]], width: int) -> None:
+    """Runs `work` on every item, `width` at a time, in order of start.
+
+    An item whose work returns False stops new items from being started; those under way are finished. An exception
+    or a cancellation ends all of them.
+    """
+    queue = iter(items)
+    stopped = False
+
+    async def worker() -> None:
+        nonlocal stopped
+        for item in queue:
+            if stopped or not await work(item):
+                stopped = True
+                return
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(width):
+            group.create_task(worker())
+
+
+def block(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine to its end from synchronous code, also inside a running loop (a notebook): there on a private
+    loop in a thread of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    return _on_private_loop(work)
+
+
+def _on_private_loop(work: Coroutine[Any, Any, T]) -> T:
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            results.append(asyncio.run(work))
+        except BaseException as error:  # handed to the caller below, whatever it is
+            errors.append(error)
+
+    thread = threading.Thread(target=target, name="pluribus")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]

@@ -1,0 +1,174 @@
+"""transcript, decision and key → score: plain arithmetic on what is stored; it costs no call.
+
+Three things are told apart everywhere: right, not right (wrong or abstained), and failed. A failure is never
+counted as wrong: it is left out of the accuracy and counted beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pluribus import stats
+from pluribus.answers import read, same
+from pluribus.decide import credit
+from pluribus.types import Decision, Key, Question, Score, Status, Transcript, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a transcript's turns took, whether they were sent or came out of the cache."""
+
+    calls: int
+    prompt_tokens: int | None
+    """None: at least one turn has no count."""
+    completion_tokens: int | None
+    cost_usd: float | None
+    """None: at least one turn is unpriced."""
+
+    @property
+    def tokens(self) -> int | None:
+        return _sum([self.prompt_tokens, self.completion_tokens])
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How one seat did on one question before it heard anybody."""
+
+    answer: str | None
+    correct: float | None
+    """1 right, 0 not right, None without a key."""
+    failed: bool
+    tokens: int | None = None
+    cost_usd: float | None = None
+    """None: unpriced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question of a run, scored."""
+
+    question_id: str
+    attempt_id: str
+    status: Status
+    answer: str | None
+    key: str | None
+    credit: float | None
+    """In [0, 1]: 1 right, 0 not right, 1/t in a fractional tie of t; None: failed, or no key."""
+    share: float | None
+    margin: float | None
+    seats: tuple[Mark, ...]
+    rounds: tuple[tuple[str | None, ...], ...]
+    usage: Usage
+    reason: str | None
+    """Why it failed, or who is missing."""
+
+
+def usage(transcript: Transcript) -> Usage:
+    """Sums over the turns that gave a completion."""
+    said = [turn.completion for turn in transcript.turns if turn.completion is not None]
+    costs = [completion.cost_usd for completion in said]
+    return Usage(
+        calls=len(transcript.turns),
+        prompt_tokens=_sum([completion.prompt_tokens for completion in said]),
+        completion_tokens=_sum([completion.completion_tokens for completion in said]),
+        cost_usd=sum(cost for cost in costs if cost is not None) if None not in costs else None,
+    )
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def row(question: Question, key: Key | None, transcript: Transcript, decision: Decision | None) -> Row:
+    """Scores one attempt; `decision` is None exactly when the transcript failed."""
+    return Row(
+        question_id=question.id,
+        attempt_id=transcript.attempt.id,
+        status=transcript.status,
+        answer=decision.answer if decision else None,
+        key=key.answer if key else None,
+        credit=credit(decision, key, question) if decision and key else None,
+        share=decision.share if decision else None,
+        margin=decision.margin if decision else None,
+        seats=_marks(question, key, transcript),
+        rounds=decision.answers if decision else (),
+        usage=usage(transcript),
+        reason=transcript.failure.message if transcript.failure else None,
+    )
+
+
+def _marks(question: Question, key: Key | None, transcript: Transcript) -> tuple[Mark, ...]:
+    first: dict[int, Mark] = {}
+    for turn in transcript.turns:
+        if turn.round == 0 and turn.role == "answer" and turn.seat not in first:
+            first[turn.seat] = _mark(question, key, turn)
+    return tuple(first.get(seat.index, Mark(None, None, True)) for seat in transcript.attempt.agents)
+
+
+def _mark(question: Question, key: Key | None, turn: Turn) -> Mark:
+    if turn.completion is None:
+        return Mark(None, None, True)
+    said = turn.completion
+    answer = read(question, said.text)
+    tokens = _sum([said.prompt_tokens, said.completion_tokens])
+    return Mark(answer, correct(question, key, answer), False, tokens, said.cost_usd)
+
+
+def correct(question: Question, key: Key | None, answer: str | None) -> float | None:
+    """1 when the answer is the key's or one of its aliases, 0 when not or when there is no answer; None: no key."""
+    if key is None or key.answer is None:
+        return None
+    if answer is None:
+        return 0.0
+    return float(any(same(question, answer, good) for good in (key.answer, *key.aliases)))
+
+
+def score(subject: str, task: str, rows: Sequence[Row]) -> Score:
+    """The council's accuracy with its 95 % Wilson interval, and what it took."""
+    keyed = [r for r in rows if r.key is not None]
+    marks = [r.credit for r in keyed if r.credit is not None]
+    tokens = [r.usage.tokens for r in rows if r.status != "failed"]
+    costs = [r.usage.cost_usd for r in rows if r.status != "failed"]
+    return Score(
+        subject=subject,
+        task=task,
+        n=len(keyed),
+        answered=sum(r.answer is not None for r in keyed),
+        failed=sum(r.status == "failed" for r in keyed),
+        value=_mean(marks),
+        interval=stats.wilson(sum(marks), len(marks)) if marks else None,
+        calls=sum(r.usage.calls for r in rows),
+        tokens=_sum(tokens),
+        cost_usd=sum(c for c in costs if c is not None) if None not in costs else None,
+    )
+
+
+def seat_score(subject: str, task: str, rows: Sequence[Row], seat: int) -> Score:
+    """One seat's accuracy alone: its first answers, before it heard anybody."""
+    keyed = [r.seats[seat] for r in rows if r.key is not None and r.usage.calls > 0]
+    marks = [m.correct for m in keyed if m.correct is not None]
+    said = [m for m in keyed if not m.failed]
+    costs = [m.cost_usd for m in said]
+    return Score(
+        subject=subject,
+        task=task,
+        n=len(keyed),
+        answered=sum(m.answer is not None for m in keyed),
+        failed=sum(m.failed for m in keyed),
+        value=_mean(marks),
+        interval=stats.wilson(sum(marks), len(marks)) if marks else None,
+        calls=len(keyed),
+        tokens=_sum([m.tokens for m in said]),
+        cost_usd=sum(c for c in costs if c is not None) if None not in costs else None,
+    )
+
+
+def round_credits(question: Question, key: Key | None, rounds: Iterable[Sequence[str | None]]) -> list[list[float]]:
+    """right[round][seat] of the answers as they stood after each round; unread answers count as not right."""
+    return [[correct(question, key, answer) or 0.0 for answer in answers] for answers in rounds]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,99 @@
+"""Multi-agent debate: everybody answers, then in each round everybody reads others' last answers and revises.
+
+Source: Du et al. 2023, arXiv 2305.14325; topologies of Agent-Scaling (Yang et al. 2026, arXiv 2602.03794).
+Rounds are synchronous: in round r an agent reads the question, its own answer and the others' answers of round r−1.
+
+- `decentralized`: everybody reads everybody.
+- `sparse`: everybody reads the two neighbours on a ring.
+- `centralized`: the hub (the first seat) reads all, the others read the hub; the decision is the hub's.
+
+Differences: a seat that fails is missing from its round and its last answer stands; an agent alone reviews itself.
+"""
+
+from __future__ import annotations
+
+from asyncio import gather
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pluribus.agents import Agent
+from pluribus.answers import read
+from pluribus.methods import missing, require
+from pluribus.prompts import Peer
+from pluribus.types import Outcome, Question, Turn
+
+AGENTS = 5
+PROMPTS = ("answer", "debate_revise", "debate_alone")
+HUB = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    debate_rounds: int = 5
+    """Rounds after the first answers, at least 0."""
+    topology: Literal["decentralized", "sparse", "centralized"] = "decentralized"
+    stop_on_consensus: bool = False
+    """End as soon as all answers are equal: fewer calls, and no chance to leave a wrong consensus."""
+
+    def __post_init__(self) -> None:
+        if self.debate_rounds < 0:
+            raise ValueError(f"debate_rounds is {self.debate_rounds}; it counts the rounds after the first, 0 or more")
+
+
+def calls(settings: Settings, n_agents: int) -> tuple[int, int]:
+    most = n_agents * (1 + settings.debate_rounds)
+    return (n_agents if settings.stop_on_consensus else most), most
+
+
+def asks(settings: Settings) -> tuple[int, int]:
+    """(samples per seat, rounds): what recorded outputs must hold."""
+    return 1, 1 + settings.debate_rounds
+
+
+async def solve(question: Question, agents: Sequence[Agent], settings: Settings, seed: int) -> Outcome:
+    turns: list[Turn] = []
+    standing: dict[int, Turn] = {}
+    for round in range(1 + settings.debate_rounds):
+        said = await gather(
+            *(_turn(agent, round, standing, _heard(settings.topology, seat, len(agents)), agents)
+              for seat, agent in enumerate(agents))
+        )  # fmt: skip
+        turns += said
+        standing |= {turn.seat: turn for turn in said if turn.ok}
+        require(list(standing.values()), turns)
+        if settings.stop_on_consensus and _agreed(question, standing, len(agents)):
+            break
+    return Outcome(tuple(turns), _finals(settings.topology, standing), missing(turns))
+
+
+def _heard(topology: str, seat: int, n: int) -> list[int]:
+    """The seats that `seat` reads, in order."""
+    if topology == "sparse":
+        return sorted({(seat - 1) % n, (seat + 1) % n} - {seat})
+    if topology == "centralized" and seat != HUB:
+        return [HUB]
+    return [other for other in range(n) if other != seat]
+
+
+async def _turn(
+    agent: Agent, round: int, standing: Mapping[int, Turn], heard: Sequence[int], agents: Sequence[Agent]
+) -> Turn:
+    own = standing.get(agent.index)
+    peers = [Peer(agents[seat].name, standing[seat].text) for seat in heard if seat in standing]
+    if own is None:
+        return await agent.speak("answer", round=round)
+    if not peers:
+        return await agent.speak("debate_alone", round=round, own=own.text)
+    return await agent.speak("debate_revise", round=round, own=own.text, peers=peers)
+
+
+def _agreed(question: Question, standing: Mapping[int, Turn], n: int) -> bool:
+    said = {read(question, turn.text) for turn in standing.values()}
+    return len(standing) == n and len(said) == 1 and None not in said
+
+
+def _finals(topology: str, standing: Mapping[int, Turn]) -> tuple[Turn, ...]:
+    if topology == "centralized" and HUB in standing:
+        return (standing[HUB],)
+    return tuple(standing[seat] for seat in sorted(standing))

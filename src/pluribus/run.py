@@ -1,0 +1,457 @@
+"""The door of a run: config → seating, tasks and store → transcripts, decisions and scores.
+
+`prepare` reads, checks and forecasts without asking anybody; `execute` asks what is not yet answered and writes each
+record as it comes. Running the same thing again costs nothing; failed attempts are asked again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pluribus.agents import Agent, SeatPlan, approximate_tokens, plan, seats
+from pluribus.backends import Backend, ModelSpec, connect, parse, services
+from pluribus.backends._prices import price_of, read_prices
+from pluribus.codec import content_id
+from pluribus.config import PRESETS, RunConfig, SeatConfig, make_config
+from pluribus.decide import decide
+from pluribus.engines.asyncio import block, each
+from pluribus.errors import ConfigError, UnknownName
+from pluribus.evaluate import Row, row, score, seat_score
+from pluribus.load import load
+from pluribus.personas import Persona, personas
+from pluribus.prompts import dialect, render
+from pluribus.solve import make_attempt, make_settings, solve_attempt
+from pluribus.store import Store
+from pluribus.tasks import LoadedTask, load_task
+from pluribus.traffic import Budget, Flights, Limiter, Tally, wrap
+from pluribus.types import Attempt, Decision, Question, Score, Seat, Transcript
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BUDGET_STOPS = "budget_exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a run will take if nothing is stored yet."""
+
+    questions: int
+    least_calls: int
+    most_calls: int
+    prompt_tokens: int
+    """About: the first prompts' length times the calls; later rounds carry more."""
+    most_completion_tokens: int
+    """An upper bound: every call to its max_tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Who sits where: seats with their models, before any backend is opened."""
+
+    method: str
+    settings: Any
+    seats: tuple[Seat, ...]
+    specs: tuple[ModelSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that is checked and ready; nothing was asked yet."""
+
+    config: RunConfig
+    id: str
+    name: str
+    table: Table
+    task: LoadedTask
+    attempts: tuple[Attempt, ...]
+    """One for each pair of the task, in order."""
+    forecast: Forecast
+
+
+def seat_table(config: RunConfig, family: str = "general") -> Table:
+    """Seats and settings of a config; `family` is the persona set when personas are asked for without a name."""
+    method = load("methods", config.method)
+    settings = make_settings(config.method, config.settings)
+    plans = _plans(config, method.AGENTS, _persona_set(config, family))
+    control = "baseline_a" if config.baseline_a else "baseline_b" if config.baseline_b else None
+    seated = seats(
+        plans,
+        control=control,  # type: ignore[arg-type]  # mypy widens a conditional of literals to str
+        sampling=config.sampling.values(),
+        preset=PRESETS[config.preset] if config.preset else None,
+        prompts=config.prompts,
+        count_tokens=_count_tokens,
+    )
+    _check_prompts(method, seated)
+    return Table(config.method, settings, seated, tuple(p.model for p in plans))
+
+
+def _persona_set(config: RunConfig, family: str) -> tuple[Persona, ...]:
+    if config.multi_persona or config.baseline_a or config.baseline_b:
+        return personas(config.personas or family)
+    return personas(config.personas) if config.personas else ()
+
+
+def _plans(config: RunConfig, default_agents: int, people: tuple[Persona, ...]) -> tuple[SeatPlan, ...]:
+    if config.seats:
+        cycle = config.seats if config.num_agents is None else _cycled(config.seats, config.num_agents)
+        return tuple(_seat_plan(seat, people, i) for i, seat in enumerate(cycle))
+    models = [parse(model) for model in config.models]
+    n = config.num_agents or (len(models) if len(models) > 1 else default_agents)
+    return plan(models, n, people)
+
+
+def _cycled(items: Sequence[SeatConfig], n: int) -> list[SeatConfig]:
+    return [items[i % len(items)] for i in range(n)]
+
+
+def _seat_plan(seat: SeatConfig, people: tuple[Persona, ...], index: int) -> SeatPlan:
+    persona = people[index % len(people)] if people else None
+    if seat.persona is not None:
+        by_name = {p.name: p for p in people}
+        if seat.persona not in by_name:
+            raise UnknownName("persona (name the set with `personas:`)", seat.persona, by_name)
+        persona = by_name[seat.persona]
+    return SeatPlan(parse(seat.model), seat.name, persona, seat.sampling(), seat.weight, seat.prompts)
+
+
+def _check_prompts(method: Any, seated: Sequence[Seat]) -> None:
+    """Every prompt the method may use is there before the first call."""
+    for name in {seat.dialect for seat in seated}:
+        for prompt in method.PROMPTS:
+            if prompt not in dialect(name).texts:
+                raise UnknownName(f"prompt of dialect {name}", prompt, dialect(name).texts)
+
+
+def _count_tokens(spec: ModelSpec, text: str) -> int:
+    """By the model's own tokenizer where its backend has one at hand."""
+    counter: Callable[[str], int] | None = getattr(connect(spec), "count_tokens", None)
+    return counter(text) if counter else approximate_tokens(text)
+
+
+def prepare(config: RunConfig) -> Prepared:
+    """Loads the questions, seats the council, names every attempt and forecasts; asks nobody."""
+    if config.task is None:
+        raise ConfigError("no task is named", hint="say --task NAME (see `pluribus list tasks`)")
+    task = load_task(
+        config.task, config.split, data=Path(config.data) if config.data else None,
+        limit=config.limit, skip_bad=config.skip_bad,
+    )  # fmt: skip
+    table = seat_table(config, task.family)
+    attempts = tuple(
+        make_attempt(question, table.method, table.settings, table.seats, config.seed) for question, _ in task.pairs
+    )
+    identity = content_id({"attempts": [a.id for a in attempts], "rule": config.rule, "tie": config.tie})[:12]
+    name = f"{table.method}-{task.task.replace(':', '-')}-{identity[:6]}"
+    return Prepared(config, identity, name, table, task, attempts, forecast(table, task))
+
+
+def forecast(table: Table, task: LoadedTask) -> Forecast:
+    """Calls and tokens, from the method's own bounds and the length of the first prompts."""
+    least, most = load("methods", table.method).calls(table.settings, len(table.seats))
+    n = len(task.pairs)
+    longest = max(seat.sampling.max_tokens for seat in table.seats)
+    probe = [question for question, _ in task.pairs[:50]]
+    first = sum(_first_prompt_tokens(table, question) for question in probe) / max(len(probe), 1)
+    return Forecast(n, n * least, n * most, round(n * most * first), n * most * longest)
+
+
+def _first_prompt_tokens(table: Table, question: Question) -> float:
+    prompt = load("methods", table.method).PROMPTS[0]
+    lengths = [
+        sum(approximate_tokens(m.content) for m in render(dialect(s.dialect), prompt, question, system=s.system))
+        for s in table.seats
+    ]
+    return sum(lengths) / len(lengths)
+
+
+@dataclass(slots=True)
+class Live:
+    """What is open while a council works: agents, and the counters their traffic shares."""
+
+    agents: tuple[Agent, ...]
+    tally: Tally
+    budget: Budget | None
+
+
+@asynccontextmanager
+async def opened(
+    table: Table, config: RunConfig, store: Store | None, tally: Tally | None = None
+) -> AsyncIterator[Live]:
+    """Opens a backend per model with all its traffic, hands over live agents, and closes everything after."""
+    tally = tally or Tally()
+    limiters: dict[str, Limiter] = {}
+    flights: Flights = {}
+    limits = config.budget.model_dump(exclude_none=True)
+    budget = Budget(**limits) if limits else None
+    prices = read_prices(Path(config.prices)) if config.prices else None
+    backends: dict[str, Backend] = {}
+    try:
+        agents = []
+        for seat, spec in zip(table.seats, table.specs, strict=True):
+            key = repr(spec)
+            if key not in backends:
+                raw = connect(spec)
+                backends[key] = wrap(
+                    raw,
+                    calls=store.calls if store else None,
+                    flights=flights,
+                    limiter=_limiter(spec, limiters, config.concurrency),
+                    budget=budget,
+                    price=price_of(spec, prices),
+                    tally=tally,
+                    seed=config.seed,
+                    attempts=config.retries,
+                )
+                _ensure_recorded(raw, table, seat)
+            agents.append(Agent(seat, backends[key], dialect(seat.dialect)))
+        yield Live(tuple(agents), tally, budget)
+    finally:
+        for backend in backends.values():
+            await backend.close()
+
+
+def _limiter(spec: ModelSpec, limiters: dict[str, Limiter], concurrency: int) -> Limiter | None:
+    """One limiter per remote endpoint; what runs in this process schedules itself."""
+    if not services()[spec.service].get("remote", "base_url" in services()[spec.service] or spec.service == "azure"):
+        return None
+    endpoint = f"{spec.service} {spec.base_url or ''}"
+    return limiters.setdefault(endpoint, Limiter(concurrency))
+
+
+def _ensure_recorded(backend: Backend, table: Table, seat: Seat) -> None:
+    """Recorded outputs must hold the samples and rounds the method will ask for."""
+    ensure = getattr(backend, "ensure", None)
+    if ensure is None:
+        return
+    asks: Callable[[Any], tuple[int, int]] = getattr(load("methods", table.method), "asks", lambda _: (1, 1))
+    samples, rounds = asks(table.settings)
+    twins = [s.sample for s in table.seats if s.model == seat.model]
+    for number in range(rounds):
+        ensure(max(twins) + samples - 1, number)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A run as it stands: one row per question, in the task's order; unasked questions have no row."""
+
+    id: str
+    name: str
+    task: str
+    table: Table
+    rows: tuple[Row, ...]
+    asked: int
+    """Questions of the run; more than rows when the budget stopped it."""
+    stopped: str | None
+    """Why it ended early, or None."""
+    tally: Tally
+
+    @property
+    def score(self) -> Score:
+        return score(_council_name(self.table), self.task, self.rows)
+
+    def seat_scores(self) -> list[Score]:
+        """Each seat's first answers alone; empty for a method with one seat."""
+        if len(self.table.seats) < 2:
+            return []
+        return [seat_score(_seat_name(s), self.task, self.rows, s.index) for s in self.table.seats]
+
+    def failures(self) -> Counter[str]:
+        """Reasons of failed attempts, most frequent first."""
+        return Counter(r.reason or "unknown" for r in self.rows if r.status == "failed")
+
+    def frame(self) -> pd.DataFrame:
+        """One line per question: answer, key, credit, share, margin, status, calls, tokens, cost, seat answers."""
+        import pandas as pd
+
+        return pd.DataFrame(list(map(_flat, self.rows)))
+
+
+def short_name(model: str) -> str:
+    """A model's name for a table: what follows a file's `#`, else service and last part of the path.
+
+    >>> short_name("replay/data/outputs.jsonl.gz#small"), short_name("vllm/Qwen/Qwen3-8B"), short_name("zoo/llama")
+    ('small', 'vllm/Qwen3-8B', 'zoo/llama')
+    """
+    _, hash_sign, recorded = model.rpartition("#")
+    if hash_sign:
+        return recorded
+    service, _, name = model.partition("/")
+    return f"{service}/{name.rstrip('/').rpartition('/')[2]}"
+
+
+def _council_name(table: Table) -> str:
+    models = Counter(short_name(seat.model) for seat in table.seats)
+    who = " + ".join(f"{n} × {model}" if n > 1 else model for model, n in models.items())
+    return f"{table.method} of {who}" if len(table.seats) > 1 else f"{table.method} {who}"
+
+
+def _seat_name(seat: Seat) -> str:
+    return f"{seat.index + 1}. {short_name(seat.model)}" + (f" as {seat.persona}" if seat.persona else "")
+
+
+def _flat(r: Row) -> dict[str, Any]:
+    plain = {f.name: getattr(r, f.name) for f in dataclasses.fields(r) if f.name not in ("seats", "rounds", "usage")}
+    used = {"calls": r.usage.calls, "tokens": r.usage.tokens, "cost_usd": r.usage.cost_usd}
+    return plain | used | {f"seat_{i + 1}": mark.answer for i, mark in enumerate(r.seats)}
+
+
+Progress = Callable[[Row, Tally], None]
+
+
+async def execute(
+    prepared: Prepared, store: Store, *, progress: Progress | None = None, tally: Tally | None = None
+) -> RunResult:
+    """Asks what is not answered yet and returns the scored run.
+
+    Args:
+        progress: is called after each attempt with its row and the live counters; finished ones of an earlier run
+            come first.
+        tally: counters to use, for who wants to watch them between two questions.
+    """
+    worker = _Worker(prepared, store, progress or (lambda row, tally: None), tally or Tally())
+    todo = list(worker.restore())
+    if not todo:  # nothing is asked, so no model needs to be reachable
+        _begin(prepared, store)
+        return worker.finish()
+    async with opened(prepared.table, prepared.config, store, worker.tally) as live:
+        _begin(prepared, store)
+        worker.live = live
+        try:
+            await each(todo, worker.work, _width(prepared))
+        finally:
+            result = worker.finish()
+    return result
+
+
+def run(prepared: Prepared, store: Store, *, progress: Progress | None = None, tally: Tally | None = None) -> RunResult:
+    """`execute` from synchronous code."""
+    return block(execute(prepared, store, progress=progress, tally=tally))
+
+
+def _width(prepared: Prepared) -> int:
+    """Questions under way: enough that the endpoints always see their full concurrency."""
+    return min(len(prepared.attempts), max(prepared.config.concurrency, 64)) or 1
+
+
+def _begin(prepared: Prepared, store: Store) -> None:
+    store.put_questions(prepared.task.pairs)
+    store.begin_run(
+        prepared.id,
+        prepared.name,
+        prepared.config.model_dump(mode="json", exclude_defaults=True),
+        [(a.id, a.question_id, position) for position, a in enumerate(prepared.attempts)],
+    )
+
+
+def _status(result: RunResult) -> str:
+    return "stopped" if result.stopped or len(result.rows) < result.asked else "finished"
+
+
+def _totals(result: RunResult) -> dict[str, Any]:
+    return {**dataclasses.asdict(result.score), "stopped": result.stopped, "asked": result.asked}
+
+
+@dataclass(slots=True)
+class _Worker:
+    """Holds the rows of a run while it goes on."""
+
+    prepared: Prepared
+    store: Store
+    progress: Progress
+    tally: Tally
+    live: Live | None = None
+    stopped: str | None = None
+    rows: dict[str, Row] = dataclasses.field(default_factory=dict)
+
+    def restore(self) -> Iterator[int]:
+        """Takes over finished attempts from the store; yields the positions still to be asked."""
+        ids = [attempt.id for attempt in self.prepared.attempts]
+        done = [id for id, status in self.store.statuses(ids).items() if status != "failed"]
+        decisions = self.store.decisions(done, self.prepared.config.rule, self.prepared.config.tie)
+        places = {attempt.id: position for position, attempt in enumerate(self.prepared.attempts)}
+        for transcript in self.store.transcripts(done):
+            place = places[transcript.attempt.id]
+            self._take(place, transcript, decisions.get(transcript.attempt.id))
+        yield from (place for place, id in enumerate(ids) if id not in self.rows)
+
+    async def work(self, place: int) -> bool:
+        assert self.live is not None
+        question, _ = self.prepared.task.pairs[place]
+        attempt = self.prepared.attempts[place]
+        transcript = await solve_attempt(question, self.live.agents, attempt, self.prepared.table.settings)
+        if transcript.failure is not None and transcript.failure.kind == BUDGET_STOPS:
+            self.stopped = transcript.failure.message
+            return False
+        self.store.put_transcript(transcript)
+        self._take(place, transcript, None)
+        return True
+
+    def _take(self, place: int, transcript: Transcript, decision: Decision | None) -> None:
+        question, key = self.prepared.task.pairs[place]
+        if decision is None and transcript.status != "failed":
+            decision = self._decide(question, transcript)
+        scored = row(question, key, transcript, decision)
+        self.rows[transcript.attempt.id] = scored
+        self.progress(scored, self.tally)
+
+    def _decide(self, question: Question, transcript: Transcript) -> Decision:
+        config = self.prepared.config
+        decision = decide(question, transcript, rule=config.rule, tie=config.tie, seed=config.seed)
+        self.store.put_decision(decision, config.tie)
+        return decision
+
+    def finish(self) -> RunResult:
+        """The run as it stands now, its end written down."""
+        result = self.result()
+        self.store.finish_run(self.prepared.id, _status(result), _totals(result))
+        return result
+
+    def result(self) -> RunResult:
+        prepared = self.prepared
+        rows = tuple(self.rows[a.id] for a in prepared.attempts if a.id in self.rows)
+        return RunResult(
+            prepared.id, prepared.name, prepared.task.task, prepared.table, rows, len(prepared.attempts),
+            self.stopped, self.tally,
+        )  # fmt: skip
+
+
+def reload(store: Store, name: str) -> RunResult:
+    """A stored run as it stands, scored from its records: no task file is read and no call is made.
+
+    Raises:
+        UnknownName: no run of that name or id.
+    """
+    stored = store.run(name)
+    config = make_config(stored.config, f"run {stored.name}")
+    pairs = store.run_questions(stored.id)
+    attempts = store.run_attempts(stored.id)
+    ids = [attempt_id for attempt_id, _ in attempts]
+    decisions = store.decisions(ids, config.rule, config.tie)
+    table: Table | None = None
+    rows = []
+    for transcript in store.transcripts(ids):
+        question, key = pairs[transcript.attempt.question_id]
+        decision = decisions.get(transcript.attempt.id)
+        if decision is None and transcript.status != "failed":
+            decision = decide(question, transcript, rule=config.rule, tie=config.tie, seed=config.seed)
+        rows.append(row(question, key, transcript, decision))
+        table = table or _stored_table(transcript.attempt)
+    stopped = stored.totals.get("stopped")
+    task = stored.totals.get("task") or config.task or "unknown"
+    return RunResult(
+        stored.id, stored.name, task, table or seat_table(config), tuple(rows), len(attempts), stopped, Tally()
+    )
+
+
+def _stored_table(attempt: Attempt) -> Table:
+    named = [seat.model.partition("/") for seat in attempt.agents]
+    specs = tuple(ModelSpec(service, name) for service, _, name in named)
+    return Table(attempt.method, attempt.settings, attempt.agents, specs)

@@ -1,0 +1,125 @@
+"""question → transcript: one method run by one council on one question. No key, no task, no store."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from types import UnionType
+from typing import Any, Literal
+
+from pluribus.agents import Agent
+from pluribus.codec import content_id, plain
+from pluribus.errors import ConfigError, PluribusError, UnknownName, failure
+from pluribus.load import load
+from pluribus.prompts import dialect, fingerprint
+from pluribus.types import Attempt, Failure, Outcome, Question, Seat, Transcript, Turn
+
+
+def make_settings(method: str, values: Mapping[str, Any]) -> Any:
+    """A method's Settings from plain values; an unknown name or a wrong type is a ConfigError that lists the fields.
+
+    >>> make_settings("debate", {"debate_rounds": 2}).topology
+    'decentralized'
+    """
+    cls = load("methods", method).Settings
+    hints = typing.get_type_hints(cls)
+    for name, value in values.items():
+        if name not in hints:
+            raise UnknownName(f"setting of {method}", name, hints)
+        if not _fits(value, hints[name]):
+            raise ConfigError(f"setting {name} of {method} is {value!r}", hint=f"expected {_words(hints[name])}")
+    try:
+        return cls(**values)
+    except ValueError as problem:
+        raise ConfigError(f"method {method}: {problem}") from None
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    if origin is Literal:
+        return value in typing.get_args(hint)
+    if origin in (typing.Union, UnionType):
+        return any(_fits(value, option) for option in typing.get_args(hint))
+    if origin is tuple:
+        return isinstance(value, list | tuple)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _words(hint: Any) -> str:
+    if typing.get_origin(hint) is Literal:
+        return "one of " + ", ".join(str(option) for option in typing.get_args(hint))
+    return getattr(hint, "__name__", str(hint))
+
+
+def make_attempt(question: Question, method: str, settings: Any, seats: Sequence[Seat], seed: int) -> Attempt:
+    """What is about to be asked, with its id: the hash of question, method, settings, words, seats and seed."""
+    module = load("methods", method)
+    values = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
+    words = {name: fingerprint(dialect(name), module.PROMPTS) for name in sorted({seat.dialect for seat in seats})}
+    asked = {
+        "question": question,
+        "method": method,
+        "settings": values,
+        "prompts": words,
+        "agents": tuple(seats),
+        "seed": seed,
+    }
+    return Attempt(content_id(asked), question.id, method, plain(values), tuple(seats), seed)
+
+
+async def solve(
+    question: Question,
+    agents: Sequence[Agent],
+    method: str = "vote",
+    settings: Any = None,
+    *,
+    seed: int = 0,
+    observe: Callable[[Turn], None] | None = None,
+) -> Transcript:
+    """Runs the method once. What can go wrong on purpose ends in a failed transcript that keeps every turn.
+
+    Args:
+        settings: the method's own Settings, or plain values for them.
+        observe: is handed each turn as it happens.
+    """
+    if settings is None or isinstance(settings, Mapping):
+        settings = make_settings(method, settings or {})
+    attempt = make_attempt(question, method, settings, [agent.seat for agent in agents], seed)
+    return await solve_attempt(question, agents, attempt, settings, observe)
+
+
+async def solve_attempt(
+    question: Question,
+    agents: Sequence[Agent],
+    attempt: Attempt,
+    settings: Any,
+    observe: Callable[[Turn], None] | None = None,
+) -> Transcript:
+    """`solve` for an attempt whose id is known already."""
+    heard: list[Turn] = []
+
+    def keep(turn: Turn) -> None:
+        heard.append(turn)
+        if observe is not None:
+            observe(turn)
+
+    seated = [agent.at(question, attempt.seed, keep) for agent in agents]
+    module = load("methods", attempt.method)
+    try:
+        outcome: Outcome = await module.solve(question, seated, settings, attempt.seed)
+    except PluribusError as error:
+        return Transcript(attempt, tuple(heard), (), "failed", failure(error))
+    return _transcript(attempt, outcome)
+
+
+def _transcript(attempt: Attempt, outcome: Outcome) -> Transcript:
+    place = {id(turn): index for index, turn in enumerate(outcome.turns)}
+    finals = tuple(place[id(turn)] for turn in outcome.finals)
+    if outcome.degraded is None:
+        return Transcript(attempt, outcome.turns, finals, "complete")
+    return Transcript(attempt, outcome.turns, finals, "degraded", Failure("degraded", outcome.degraded))

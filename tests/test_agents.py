@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from pluribus.agents import SeatPlan, approximate_tokens, plan, seats
+from pluribus.backends import parse
+from pluribus.errors import ConfigError
+from pluribus.personas import Persona, personas, sets
+
+TWO = [parse("vllm/a@http://127.0.0.1:1/v1"), parse("vllm/b@http://127.0.0.1:2/v1")]
+CALM = Persona("calm", "Stay calm and check each step twice before you answer.", "calm", 0.3, 0.8)
+BOLD = Persona("bold", "Guess first, then see whether the guess can be defended at all.", "bold", 1.2, None)
+
+
+def test_seats_cycle_over_models_and_personas() -> None:
+    seated = seats(plan(TWO, 5, [CALM, BOLD, CALM]))
+    assert [seat.model for seat in seated] == ["vllm/a", "vllm/b", "vllm/a", "vllm/b", "vllm/a"]
+    assert [seat.persona for seat in seated] == ["calm", "bold", "calm", "calm", "bold"]
+
+
+def test_twins_draw_different_samples_and_larger_councils_contain_smaller_ones() -> None:
+    eight, sixteen = (seats(plan(TWO, n)) for n in (8, 16))
+    assert [seat.sample for seat in eight] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert sixteen[:8] == eight
+
+
+def test_sampling_precedence_is_explicit_seat_persona_preset_default() -> None:
+    spoken = SeatPlan(TWO[0], persona=CALM, sampling={"top_p": 0.5})
+    (seat,) = seats([spoken], sampling={"max_tokens": 7}, preset={"temperature": 0.5, "top_p": 0.6, "max_tokens": 512})
+    assert (seat.sampling.temperature, seat.sampling.top_p, seat.sampling.max_tokens) == (0.3, 0.5, 7)
+    (seat,) = seats([spoken], sampling={"temperature": 0.0})
+    assert seat.sampling.temperature == 0.0
+    (seat,) = seats([SeatPlan(TWO[0])])
+    assert (seat.sampling.temperature, seat.sampling.top_p, seat.sampling.max_tokens) == (1.0, 0.9, 4096)
+
+
+def test_baseline_a_has_the_length_and_sampling_of_the_persona_and_none_of_its_words() -> None:
+    plain, padded = (seats(plan(TWO, 2, [CALM, BOLD]), control=c) for c in (None, "baseline_a"))  # type: ignore[arg-type]
+    for seat, control in zip(plain, padded, strict=True):
+        assert seat.system and control.system and control.system != seat.system
+        assert abs(approximate_tokens(control.system) - approximate_tokens(seat.system)) <= 2
+        assert control.sampling == seat.sampling
+
+
+def test_baseline_b_shares_one_persona_and_keeps_each_seats_sampling() -> None:
+    plain, shared = (seats(plan(TWO, 2, [CALM, BOLD]), control=c) for c in (None, "baseline_b"))  # type: ignore[arg-type]
+    assert {seat.system for seat in shared} == {plain[0].system}
+    assert [seat.sampling for seat in shared] == [seat.sampling for seat in plain]
+
+
+def test_controls_without_personas_and_empty_councils_are_errors() -> None:
+    with pytest.raises(ConfigError, match="baseline_a replaces personas"):
+        seats(plan(TWO, 2), control="baseline_a")
+    with pytest.raises(ConfigError, match="num_agents is 0"):
+        plan(TWO, 0)
+    with pytest.raises(ConfigError, match="no model is named"):
+        plan([], 2)
+
+
+@pytest.mark.parametrize("name", sets())
+def test_embedded_personas_differ_in_name_words_and_style(name: str) -> None:
+    people = personas(name)
+    assert len(people) == 5
+    for part in ("name", "prompt", "style"):
+        assert len({getattr(person, part) for person in people}) == 5
