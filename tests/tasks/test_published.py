@@ -177,9 +177,20 @@ def test_truthfulqas_true_answer_stands_in_every_place(tmp_path: Path) -> None:
     assert max(counts.values()) <= 18, "of 40; uniform has 8 each"
 
 
-def test_truthfulqa_needs_one_true_answer(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="must mark one option with 1, found 2"):
-        load_task("truthfulqa", data=array(tmp_path, {"question": "x", "mc1_targets": {"a": 1, "b": 1}}))
+@pytest.mark.parametrize(
+    ("targets", "why"),
+    [
+        ({"a": 1, "b": 1}, "must mark one option with 1, found 2"),
+        ({"a": 0, "b": 0}, "must mark one option with 1, found 0"),
+        ({"a": 1}, "there is no wrong option"),
+        ({"choices": ["a", "b"], "labels": 1}, "must mark one option with 1, found 0"),
+        ({"choices": [["a"], "b"], "labels": [1, 0]}, "'choices' must be a list of texts"),
+        (["a", "b"], "'mc1_targets' must be an object"),
+    ],
+)
+def test_truthfulqa_needs_one_true_answer_and_a_wrong_one(tmp_path: Path, targets: Any, why: str) -> None:
+    with pytest.raises(DataError, match=rf"data\.json:item 1: .*{why}"):
+        load_task("truthfulqa", data=array(tmp_path, {"question": "x", "mc1_targets": targets}))
 
 
 def test_a_csv_row_that_is_too_short_is_named_by_its_line(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ SKILLS = ("add", "subtract", "multiply", "half", "third", "groups", "percent", "
 
 LARGEST = 250
 """No quantity on the way passes this."""
-STEPS: Mapping[int, float] = {2: 0.20, 3: 0.30, 4: 0.25, 5: 0.15, 6: 0.10}
+STEPS: Mapping[int, float] = {2: 0.34, 3: 0.32, 4: 0.20, 5: 0.09, 6: 0.05}
 DISTRACTORS: Mapping[int, float] = {0: 0.60, 1: 0.28, 2: 0.12}
 PERCENTS = (20, 25, 40, 60, 75, 80)
 
