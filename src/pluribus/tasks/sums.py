@@ -20,6 +20,10 @@ from pluribus.errors import UnknownName
 from pluribus.types import Key, Question
 
 SPLITS = ("train", "dev", "test")
+DEFAULT_SPLIT = "test"
+SUBSETS = ("2", "3", "4", "5", "6")
+"""Numbers of steps."""
+FAMILY = "mathematics"
 SIZES: Mapping[str, int] = {"train": 1 << 40, "dev": 2_000, "test": 5_000}
 SKILLS = ("add", "subtract", "multiply", "half", "third", "groups", "percent", "remainder")
 
