@@ -60,7 +60,7 @@ def test_all_records_are_found() -> None:
 
 
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)  # a deadline would measure the machine's other work
 @given(data=st.data())
 def test_round_trip(cls: type, data: st.DataObject) -> None:
     record = data.draw(records(cls))
@@ -71,12 +71,14 @@ def test_round_trip(cls: type, data: st.DataObject) -> None:
         assert write(again) == write(record)
 
 
+@settings(deadline=None)  # likewise
 @given(record=records(Turn))
 def test_the_text_is_canonical_json(record: Turn) -> None:
     text = encode(record)
     assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+@settings(deadline=None)  # likewise
 @given(value=PLAIN)
 def test_plain_values_pass_through(value: Any) -> None:
     assert plain(value) == value

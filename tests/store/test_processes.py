@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from pluribus.types import Attempt, Completion, Transcript
 
 WRITER = """
 import sys
+import threading
 from pluribus.store import Store
 from pluribus.types import Attempt, Completion, Transcript
 
@@ -164,3 +166,24 @@ def test_a_full_disk_is_an_error_that_keeps_what_was_written(tmp_path: Path) -> 
 def limit_pages(store: Store, pages: int) -> None:
     """SQLite's own limit on the file's size, which fails as a full disk does."""
     store._writer._db.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def test_a_new_file_is_made_once_by_whoever_is_first(tmp_path: Path) -> None:
+    """Each thread has its own connections, as processes have, and a barrier makes them meet."""
+    for trial in range(12):
+        barrier = threading.Barrier(6)
+        troubles: list[BaseException] = []
+
+        def arrive(home: Path, barrier: threading.Barrier, troubles: list[BaseException]) -> None:
+            barrier.wait()
+            try:
+                Store.open(home).close()
+            except StoreError as error:
+                troubles.append(error)
+
+        threads = [threading.Thread(target=arrive, args=(tmp_path / f"{trial}", barrier, troubles)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert troubles == []

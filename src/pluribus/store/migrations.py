@@ -7,7 +7,8 @@ middle leaves the old version, and of several processes that open an old file on
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from pluribus.errors import StoreError
 
@@ -60,14 +61,21 @@ MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (_calls, _walk, _ru
 
 def migrate(db: sqlite3.Connection, to: int = len(MIGRATIONS)) -> None:
     """Brings the file to version `to`; StoreError if it is newer than this program or not ours."""
-    if _version(db) >= to:
-        return
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with _transaction(db, "BEGIN"):  # one moment's view, so that another process's migration is not seen half done
+        if _version(db) >= to:
+            return
+    with _transaction(db, "BEGIN IMMEDIATE"):
         for step in MIGRATIONS[_version(db) : to]:
             step(db)
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {to}")
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection, begin: str) -> Iterator[None]:
+    db.execute(begin)
+    try:
+        yield
         db.execute("COMMIT")
     except BaseException:
         db.execute("ROLLBACK")
