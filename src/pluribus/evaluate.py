@@ -6,13 +6,13 @@ counted as wrong: it is left out of the accuracy and counted beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pluribus import stats
-from pluribus.answers import read, same
+from pluribus.answers import canonical, read
 from pluribus.decide import credit
-from pluribus.types import Decision, Key, Question, Score, Status, Transcript, Turn
+from pluribus.types import Completion, Decision, Key, Question, Score, Status, Transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,40 +89,47 @@ def row(question: Question, key: Key | None, transcript: Transcript, decision: D
         status=transcript.status,
         answer=decision.answer if decision else None,
         key=key.answer if key else None,
-        credit=credit(decision, key, question) if decision and key else None,
+        credit=credit(decision, key, question) if decision else None,
         share=decision.share if decision else None,
         margin=decision.margin if decision else None,
-        seats=_marks(question, key, transcript),
+        seats=_marks(question, key, transcript, decision),
         rounds=decision.answers if decision else (),
         usage=usage(transcript),
         reason=transcript.failure.message if transcript.failure else None,
     )
 
 
-def _marks(question: Question, key: Key | None, transcript: Transcript) -> tuple[Mark, ...]:
-    first: dict[int, Mark] = {}
-    for turn in transcript.turns:
-        if turn.round == 0 and turn.role == "answer" and turn.seat not in first:
-            first[turn.seat] = _mark(question, key, turn)
-    return tuple(first.get(seat.index, Mark(None, None, True)) for seat in transcript.attempt.agents)
+def _marks(question: Question, key: Key | None, transcript: Transcript, decision: Decision | None) -> tuple[Mark, ...]:
+    """Each seat's answer of the first round, as the decision read it."""
+    said = [turn for turn in transcript.turns if turn.round == 0 and turn.role == "answer"]
+    spoke = {turn.seat: turn.completion for turn in reversed(said) if turn.completion is not None}
+    first = decision.answers[0] if decision and decision.answers else _first_answers(question, transcript)
+    right = right_answers(question, key)
+    return tuple(
+        Mark(answer, float(answer in right) if right is not None else None, False, *_used(spoke[index]))
+        if index in spoke
+        else Mark(None, None, True)
+        for index, answer in enumerate(first)
+    )
 
 
-def _mark(question: Question, key: Key | None, turn: Turn) -> Mark:
-    if turn.completion is None:
-        return Mark(None, None, True)
-    said = turn.completion
-    answer = read(question, said.text)
-    tokens = _sum([said.prompt_tokens, said.completion_tokens])
-    return Mark(answer, correct(question, key, answer), False, tokens, said.cost_usd)
+def _used(said: Completion) -> tuple[int | None, float | None]:
+    """Tokens and US dollars."""
+    return _sum([said.prompt_tokens, said.completion_tokens]), said.cost_usd
 
 
-def correct(question: Question, key: Key | None, answer: str | None) -> float | None:
-    """1 when the answer is the key's or one of its aliases, 0 when not or when there is no answer; None: no key."""
+def _first_answers(question: Question, transcript: Transcript) -> list[str | None]:
+    """Read afresh: a failed attempt has no decision, yet some of its seats may have answered."""
+    said = {turn.seat: turn for turn in transcript.turns if turn.round == 0 and turn.role == "answer" and turn.ok}
+    indexes = range(len(transcript.attempt.agents))
+    return [read(question, said[index].text) if index in said else None for index in indexes]
+
+
+def right_answers(question: Question, key: Key | None) -> frozenset[str | None] | None:
+    """The canonical right answers; None without a key."""
     if key is None or key.answer is None:
         return None
-    if answer is None:
-        return 0.0
-    return float(any(same(question, answer, good) for good in (key.answer, *key.aliases)))
+    return frozenset(canonical(question, good) for good in (key.answer, *key.aliases)) - {None}
 
 
 def score(subject: str, task: str, rows: Sequence[Row]) -> Score:
@@ -163,11 +170,6 @@ def seat_score(subject: str, task: str, rows: Sequence[Row], seat: int) -> Score
         tokens=_sum([m.tokens for m in said]),
         cost_usd=sum(c for c in costs if c is not None) if None not in costs else None,
     )
-
-
-def round_credits(question: Question, key: Key | None, rounds: Iterable[Sequence[str | None]]) -> list[list[float]]:
-    """right[round][seat] of the answers as they stood after each round; unread answers count as not right."""
-    return [[correct(question, key, answer) or 0.0 for answer in answers] for answers in rounds]
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pluribus.agents import Agent, SeatPlan, approximate_tokens, plan, seats
+from pluribus.answers import canonical
 from pluribus.backends import Backend, ModelSpec, connect, parse, services
 from pluribus.backends._prices import price_of, read_prices
 from pluribus.codec import content_id
 from pluribus.config import PRESETS, RunConfig, SeatConfig, make_config
-from pluribus.decide import decide
+from pluribus.decide import RULES, decide
 from pluribus.engines.asyncio import block, each
-from pluribus.errors import ConfigError, UnknownName
+from pluribus.errors import ConfigError, DataError, UnknownName
 from pluribus.evaluate import Row, row, score, seat_score
 from pluribus.load import load
 from pluribus.personas import Persona, personas
@@ -140,10 +141,13 @@ def prepare(config: RunConfig) -> Prepared:
     """Loads the questions, seats the council, names every attempt and forecasts; asks nobody."""
     if config.task is None:
         raise ConfigError("no task is named", hint="say --task NAME (see `pluribus list tasks`)")
+    if config.rule not in RULES:
+        raise UnknownName("rule", config.rule, RULES)
     task = load_task(
         config.task, config.split, data=Path(config.data) if config.data else None,
         limit=config.limit, skip_bad=config.skip_bad,
     )  # fmt: skip
+    _check_keys(task)
     table = seat_table(config, task.family)
     attempts = tuple(
         make_attempt(question, table.method, table.settings, table.seats, config.seed) for question, _ in task.pairs
@@ -151,6 +155,17 @@ def prepare(config: RunConfig) -> Prepared:
     identity = content_id({"attempts": [a.id for a in attempts], "rule": config.rule, "tie": config.tie})[:12]
     name = f"{table.method}-{task.task.replace(':', '-')}-{identity[:6]}"
     return Prepared(config, identity, name, table, task, attempts, forecast(table, task))
+
+
+def _check_keys(task: LoadedTask) -> None:
+    """Every key is an answer of its question's kind: found out before the first call, not after the last."""
+    for question, key in task.pairs:
+        if key is not None and key.answer is not None and canonical(question, key.answer) is None:
+            raise DataError(
+                f"key of question {question.id}",
+                f"{key.answer!r} is no answer of kind {question.kind}",
+                hint="correct the key, or the question's kind",
+            )
 
 
 def forecast(table: Table, task: LoadedTask) -> Forecast:
