@@ -99,7 +99,7 @@ def plan(models: Sequence[ModelSpec], n: int, personas: Sequence[Persona] = ()) 
     if n < 1:
         raise ConfigError(f"num_agents is {n}", hint="a council has at least 1 agent")
     if not models:
-        raise ConfigError("no model is named", hint="say --agent-models zoo/llama,zoo/qwen or any service/model")
+        raise ConfigError("no model is named", hint="say --agent-models zoo/qwen,zoo/olmo or any service/model")
     return tuple(
         SeatPlan(models[i % len(models)], persona=personas[i % len(personas)] if personas else None) for i in range(n)
     )

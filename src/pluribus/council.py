@@ -1,6 +1,6 @@
 """The Python door: a council with a method answers a question, or a task.
 
-council = Council(["zoo/llama", "zoo/qwen", "zoo/mistral"], method="debate", settings={"debate_rounds": 2})
+council = Council(["zoo/qwen", "zoo/olmo", "zoo/gemma"], method="debate", settings={"debate_rounds": 2})
 decision = council.ask("Ann has 12 apples and buys 7 more. How many apples does she have?").decision
 result = council.run("sums", limit=100)
 print(result.score, result.frame())

@@ -292,8 +292,8 @@ class RunResult:
 def short_name(model: str) -> str:
     """A model's name for a table: what follows a file's `#`, else service and last part of the path.
 
-    >>> short_name("replay/data/outputs.jsonl.gz#small"), short_name("vllm/Qwen/Qwen3-8B"), short_name("zoo/llama")
-    ('small', 'vllm/Qwen3-8B', 'zoo/llama')
+    >>> short_name("replay/data/outputs.jsonl.gz#small"), short_name("vllm/Qwen/Qwen3-8B"), short_name("zoo/qwen")
+    ('small', 'vllm/Qwen3-8B', 'zoo/qwen')
     """
     _, hash_sign, recorded = model.rpartition("#")
     if hash_sign:
