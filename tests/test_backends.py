@@ -2,12 +2,15 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from pluribus.backends import ModelSpec, aliases, parse, services
+from pluribus.backends.scripted import SCRIPTS
 from pluribus.errors import ConfigError, UnknownName
-from pluribus.load import names
+from pluribus.fake_server import FAULTS
+from pluribus.load import load, names
 
 
 @pytest.mark.parametrize(
@@ -72,3 +75,10 @@ def test_parsing_loads_no_sdk_and_no_torch() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert loaded.strip() == "[]"
+
+
+def test_the_docs_page_names_every_service_option_fault_and_script() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "backends.md").read_text("utf-8")
+    options = {option for name in ("openai", "azure", "scripted") for option in load("backends", name).OPTIONS}
+    for name in {*services(), *options, *FAULTS, *SCRIPTS}:
+        assert f"`{name}`" in page, name

@@ -20,7 +20,7 @@ from pluribus.fake_server import FAULTS, Behaviour, FakeServer, check
 def post(url: str, **fields: Any) -> tuple[int, dict[str, str], bytes]:
     """Status, headers in lower case and body of one chat request."""
     body = {"model": "m", "messages": [{"role": "user", "content": "how many are 2 and 2?"}], **fields}
-    connection = http.client.HTTPConnection(url.split("/")[2], timeout=10)
+    connection = http.client.HTTPConnection(url.split("/")[2], timeout=60)
     try:
         connection.request("POST", "/v1/chat/completions", json.dumps(body))
         response = connection.getresponse()
@@ -118,21 +118,21 @@ def test_a_request_that_failed_may_succeed_when_it_comes_again() -> None:
 
 
 async def test_capacity_turns_away_what_is_too_much() -> None:
-    with FakeServer(latency_s=0.3, capacity=10) as server:
+    with FakeServer(latency_s=2.0, capacity=10) as server:
         statuses = await burst(server.url, numbered(30))
         stats = server.stats()
     assert statuses.count(200) == 10 and statuses.count(429) == 20
-    assert stats["kinds"] == {"ok": 10, "capacity": 20} and stats["in_flight"] == 0
+    assert stats["kinds"] == {"ok": 10, "capacity": 20} and stats["peak"] == 10
 
 
-def test_latency_by_model_and_heavy_tails() -> None:
-    with FakeServer(latencies={"slow": 0.2}) as server:
+def test_latency_by_model() -> None:
+    with FakeServer(latencies={"slow": 2}) as server:
         times = {}
         for model in ("slow", "m"):
             started = time.perf_counter()
             post(server.url, model=model)
             times[model] = time.perf_counter() - started
-    assert times["slow"] >= 0.2 and times["m"] < times["slow"]
+    assert times["slow"] >= 2 > times["m"]
 
 
 def test_what_it_refuses() -> None:
@@ -150,7 +150,7 @@ def test_what_it_refuses() -> None:
 
 def test_two_requests_on_one_connection_and_a_body_in_pieces() -> None:
     with FakeServer() as server:
-        connection = http.client.HTTPConnection(server.url.split("/")[2], timeout=10)
+        connection = http.client.HTTPConnection(server.url.split("/")[2], timeout=60)
         body = numbered(1)[0]
         for _ in range(2):
             connection.putrequest("POST", "/v1/chat/completions")
@@ -167,7 +167,7 @@ def test_it_stops_with_the_block_and_its_port_is_closed() -> None:
         host = server.url.split("/")[2]
     server.stop()
     with pytest.raises(ConnectionRefusedError):
-        http.client.HTTPConnection(host, timeout=2).request("GET", "/stats")
+        http.client.HTTPConnection(host, timeout=60).request("GET", "/stats")
 
 
 def test_it_ends_when_the_process_that_started_it_is_killed() -> None:
@@ -181,7 +181,7 @@ def test_it_ends_when_the_process_that_started_it_is_killed() -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline and _alive(pid):
         time.sleep(0.05)
     assert not _alive(pid)
@@ -212,7 +212,7 @@ def test_the_command_line() -> None:
     url = process.stdout.readline().strip()
     assert post(url)[0] == 500
     os.kill(process.pid, signal.SIGTERM)
-    assert process.wait(5) == 0
+    assert process.wait(60) == 0
     process.stdout.close()
 
 

@@ -39,8 +39,8 @@ FAULTS = ("429", "500", "slow", "cut", "garbage", "empty_choices", "no_text", "w
 ANSWERS = ("number", "keyed", "echo", "constant")
 REASONING = ("none", "field", "think")
 
-_START_TIMEOUT_S = 10.0
-_STOP_TIMEOUT_S = 3.0
+_START_TIMEOUT_S = 60.0
+_STOP_TIMEOUT_S = 10.0
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
 
 
@@ -101,6 +101,8 @@ class _Reply:
     body: bytes = b"{}"
     delay_s: float = 0.0
     headers: tuple[tuple[str, str], ...] = ()
+    works: bool = False
+    """A model is busy with it until it is sent: it counts as in flight."""
     cut: float | None = None
     """Close the connection after this share of the bytes."""
 
@@ -257,12 +259,13 @@ class Desk:
         delay_s = heavy_tailed(median_s, self.behaviour.latency_sigma, luck.number(1))
         if kind == "500":  # a rude server quotes the key it was sent
             broken = _error(500, f"The server had an error while serving {authorization or 'nobody'}.")
-            return dataclasses.replace(broken, delay_s=delay_s)
+            return dataclasses.replace(broken, delay_s=delay_s, works=True)
         if kind == "garbage":
-            return _Reply(kind, body=b"<html><body>It works!</body></html>", delay_s=delay_s)
+            return _Reply(kind, body=b"<html><body>It works!</body></html>", delay_s=delay_s, works=True)
         said = json.dumps(_completion(self.behaviour, body, kind, content)).encode()
         cut = (0.0 if luck.number(2) < 0.5 else 0.5) if kind == "cut" else None
-        return _Reply(kind, body=said, delay_s=delay_s + self.behaviour.slow_s * (kind == "slow"), cut=cut)
+        delay_s += self.behaviour.slow_s if kind == "slow" else 0.0
+        return _Reply(kind, body=said, delay_s=delay_s, works=True, cut=cut)
 
 
 # --- HTTP/1.1, the part that OpenAI's clients speak ------------------------------------------------------------------
@@ -283,6 +286,7 @@ class _Connection(asyncio.Protocol):
         self.loop = loop
         self.buffer = b""
         self.pending: asyncio.TimerHandle | None = None
+        self.works = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -291,8 +295,7 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self.pending is not None:
             self.pending.cancel()
-            self.pending = None
-            self.desk.in_flight -= 1
+            self._done()
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
@@ -312,13 +315,17 @@ class _Connection(asyncio.Protocol):
         self._answer(self.desk.answer(method, path, _authorization(head), body))
 
     def _answer(self, reply: _Reply) -> None:
-        self.desk.in_flight += 1
+        self.works = reply.works
+        self.desk.in_flight += reply.works
         self.desk.peak = max(self.desk.peak, self.desk.in_flight)
         self.pending = self.loop.call_later(reply.delay_s, self._send, reply)
 
-    def _send(self, reply: _Reply) -> None:
+    def _done(self) -> None:
         self.pending = None
-        self.desk.in_flight -= 1
+        self.desk.in_flight -= self.works
+
+    def _send(self, reply: _Reply) -> None:
+        self._done()
         wire = _wire(reply)
         if reply.cut is not None:
             self.transport.write(wire[: int(len(wire) * reply.cut)])

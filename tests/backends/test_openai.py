@@ -128,7 +128,7 @@ async def test_a_completion_has_text_usage_model_and_latency(server: FakeServer)
     assert "final answer" in completion.text
     assert (completion.model, completion.finish_reason) == ("openai/gpt-4o", "stop")
     assert completion.prompt_tokens == 6 and completion.completion_tokens == len(completion.text.split(" "))
-    assert completion.latency_s is not None and 0 < completion.latency_s < 5
+    assert completion.latency_s is not None and 0 < completion.latency_s < 60
     assert completion.cost_usd is None and completion.logprobs is None and completion.cached_tokens is None
 
 
@@ -214,11 +214,11 @@ async def test_replicas_are_asked_in_turn(monkeypatch: pytest.MonkeyPatch) -> No
         assert one.stats()["requests"] == other.stats()["requests"] == 5
 
 
-async def test_three_hundred_calls_are_in_flight_at_once() -> None:
-    with FakeServer(latency_s=1.0) as server:
+async def test_more_calls_are_in_flight_than_the_transport_allows_by_itself() -> None:
+    with FakeServer(latency_s=2.0) as server:
         async with opened(f"openai/m@{server.url}") as backend:
-            await asyncio.gather(*(backend.complete(asking(seed=seed)) for seed in range(300)))
-        assert server.stats()["peak"] > 250
+            await asyncio.gather(*(backend.complete(asking(seed=seed)) for seed in range(150)))
+        assert server.stats()["peak"] > 110
 
 
 def test_a_backend_outlives_its_event_loop(server: FakeServer) -> None:
@@ -292,7 +292,8 @@ FAULTS = {
 async def test_every_fault_is_its_error_and_shows_no_key(fault: str) -> None:
     kind, retryable = FAULTS[fault]
     with FakeServer(faults={fault: 1.0}, retry_after_s=1.5) as server:
-        async with opened({"model": f"openai/m@{server.url}", "timeout_s": 0.3}) as backend:
+        timeout_s = 0.3 if fault == "slow" else 60
+        async with opened({"model": f"openai/m@{server.url}", "timeout_s": timeout_s}) as backend:
             for seed in range(4):
                 with pytest.raises(BackendError) as caught:
                     await backend.complete(asking(seed=seed))

@@ -30,6 +30,10 @@ _JOINING_SHARE = 16
 """Waiting rows join at once when they are at least one in so many of the running ones."""
 _SLACK = 64
 """Columns added at once when the cache has to grow."""
+_SMALL_MODEL = 20_000_000
+"""A CPU runs a model of fewer parameters on one thread: its operations are too short to be shared, and several such
+models, or other programs, then do not wait for each other at every one of them."""
+_THREADS = torch.get_num_threads()
 _TOP_P_FIRST = 64
 """How many of the likeliest tokens are looked at before the whole vocabulary is sorted for top-p."""
 
@@ -81,8 +85,11 @@ class Batcher:
         self._begins: list[int] = []
         """The cache column of each running row's first token."""
         self._patience = 0
+        self._done: list[Row] = []
         self._tried: list[Row] = []
         """The rows of the last forward pass, and those that ran beside it."""
+        small = sum(weight.numel() for weight in model.parameters()) < _SMALL_MODEL
+        self._threads = 1 if small else _THREADS
 
     @property
     def busy(self) -> bool:
@@ -90,26 +97,31 @@ class Batcher:
 
     def advance(self) -> list[Row]:
         """Lets waiting rows join, generates one token for every running row, and returns the rows that ended."""
+        if torch.get_num_threads() != self._threads:
+            torch.set_num_threads(self._threads)  # holds for the calling thread
         for row in self.running:
             if row.unwanted():
                 row.ended = "cancelled"
         with torch.inference_mode(), torch.cuda.stream(self._stream):
-            ended = self._leave()
             try:
+                self._leave()
                 self._join()
-                ended += self._leave()
+                self._leave()
                 self._step()
             except (MemoryError, RuntimeError) as error:
                 if not _out_of_memory(error):
                     raise
-                ended += self._retreat(error)
-            return ended + self._leave()
+                self._retreat(error)
+            self._leave()
+        done, self._done = self._done, []
+        return done
 
     def fail(self, error: PluribusError) -> list[Row]:
-        """Ends every row with an error and returns them."""
+        """Ends every row with an error; returns them and those that had ended before."""
         rows = [*self.running, *self.waiting]
         for row in rows:
             row.ended = error
+        rows, self._done = self._done + rows, []
         self.waiting.clear()
         self.release()
         return rows
@@ -127,14 +139,16 @@ class Batcher:
             return
         self._patience = 0
         rows = [self.waiting.popleft() for _ in range(room)]
-        chunks = list(_chunks([row for row in rows if not row.unwanted()]))
-        while chunks:
-            try:
+        wanted = [row for row in rows if not row.unwanted()]
+        chunks = deque(_chunks(wanted))
+        self._tried = [*self.running, *wanted]
+        try:
+            self._reserve(len(self._tried), max((len(row.context) for row in wanted), default=0))
+            while chunks:
                 self._prefill(chunks[0])
-            except (MemoryError, RuntimeError):
-                self.waiting.extendleft(row for chunk in reversed(chunks) for row in reversed(chunk))
-                raise
-            chunks.pop(0)
+                chunks.popleft()
+        finally:  # after an error, those that did not get in wait on
+            self.waiting.extendleft(row for chunk in reversed(chunks) for row in reversed(chunk))
 
     def _prefill(self, rows: list[Row]) -> None:
         """Runs the prompts of new rows; equal contexts are run once and copied."""
@@ -192,12 +206,12 @@ class Batcher:
         for row, token in zip(rows, choose(logits, temperature, top_p, draws).tolist(), strict=True):
             _append(row, token, self._ends)
 
-    def _leave(self) -> list[Row]:
+    def _leave(self) -> None:
         """Takes out the rows that ended; the last rows move into the holes."""
         rows, begins = self.running, self._begins
         ended = [row for row in rows if row.ended is not None]
         if not ended:
-            return ended
+            return
         stay = len(rows) - len(ended)
         broken = [i for i, row in enumerate(rows) if isinstance(row.ended, PluribusError)]
         holes = [i for i in range(stay) if rows[i].ended is not None]
@@ -208,9 +222,9 @@ class Batcher:
         for hole, mover in zip(holes, movers, strict=True):
             rows[hole], begins[hole] = rows[mover], begins[mover]
         self.running, self._begins = rows[:stay], begins[:stay]
-        return ended
+        self._done += ended
 
-    def _retreat(self, error: Exception) -> list[Row]:
+    def _retreat(self, error: Exception) -> None:
         """Out of memory: all rows wait again and half as many may run; a row that ran alone ends with an error."""
         tried, lost = self._tried, self.running
         self.max_batch = max(1, len(tried) // 2)
@@ -219,14 +233,14 @@ class Batcher:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         if len(tried) > 1:
-            return []
+            return
         row = self.waiting.popleft()
         row.ended = BackendError(
             f"out of memory on {self._model.device} with one sequence of {len(row.context)} tokens: "
             f"{str(error).splitlines()[0]}",
             hint="choose a smaller model or max_tokens, or quantization: 4bit",
         )
-        return [row]
+        self._done.append(row)
 
 
 def _stream(device: torch.device) -> torch.cuda.Stream | None:

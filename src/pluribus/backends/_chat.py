@@ -142,9 +142,10 @@ class ChatBackend:
 
     async def complete(self, request: Request) -> Completion:
         url = next(self._urls)
+        client = self._client(url)  # the first one imports the SDK, which is no part of the call's latency
         body = _body(self.endpoint, request)
         started = time.perf_counter()
-        content = await self._answered(url, body)
+        content = await self._answered(client, url, body)
         latency_s = time.perf_counter() - started
         stop = request.sampling.stop if "stop" in self.adjusted else ()
         return _completion(self.endpoint, url, content, latency_s, stop)
@@ -154,11 +155,11 @@ class ChatBackend:
         for client in clients.values():
             await client.close()
 
-    async def _answered(self, url: str, body: dict[str, Any]) -> bytes:
+    async def _answered(self, client: AsyncOpenAI, url: str, body: dict[str, Any]) -> bytes:
         """The body of the answer. A parameter the model objects to is dropped or renamed, and it is asked again."""
         while True:
             sent = _adjust(body, self.adjusted)
-            response = await self._post(url, sent)
+            response = await self._post(client, url, sent)
             if response.status_code < 300:
                 return response.content
             found = objection(response.text, sent) if response.status_code in (400, 422) else None
@@ -166,13 +167,12 @@ class ChatBackend:
                 raise _refusal(self.endpoint, url, response)
             self.adjusted[found[0]] = found[1]
 
-    async def _post(self, url: str, body: dict[str, Any]) -> httpx2.Response:
+    async def _post(self, client: AsyncOpenAI, url: str, body: dict[str, Any]) -> httpx2.Response:
         """The response, whatever its status."""
         import aiohttp
         import httpx2
         import openai
 
-        client = self._client(url)
         try:
             async with asyncio.timeout(self.endpoint.timeout_s):
                 return await client.post("/chat/completions", cast_to=httpx2.Response, body=body)
@@ -432,7 +432,7 @@ def _where(endpoint: Endpoint, url: str) -> str:
 
 def _refusal(endpoint: Endpoint, url: str, response: httpx2.Response) -> BackendError:
     reason = scrub(said(response.text), endpoint.key)
-    wait_s = retry_after_s(response.headers, time.time())
+    wait_s = retry_after_s(response.headers, time.time(), response.text)
     return status_error(response.status_code, reason, wait_s, _where(endpoint, url), endpoint.key_env)
 
 

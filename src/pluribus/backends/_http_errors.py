@@ -57,17 +57,24 @@ def _message(body: Any) -> str:
     return json.dumps(body)
 
 
-def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `retry-after` as seconds or as an HTTP date; None: not said.
+_WAIT_IN_BODY = re.compile(r"(?:retryDelay\W+|try again in )(\d+(?:\.\d+)?)(ms|s)\b")
+
+
+def retry_after_s(headers: Mapping[str, str], now: float, body: str = "") -> float | None:
+    """Seconds to wait, from `retry-after-ms`, from `retry-after` as seconds or as an HTTP date, or from the body as
+    OpenAI and Google write it; None: not said.
 
     Args:
         headers: names in any case when the mapping looks them up so, else in lower case.
         now: seconds since the epoch.
+        body: the reply's.
 
     >>> retry_after_s({"retry-after": "1.5"}, 0.0), retry_after_s({"retry-after-ms": "20"}, 0.0)
     (1.5, 0.02)
     >>> retry_after_s({"retry-after": "Thu, 01 Jan 1970 00:00:30 GMT"}, 10.0)
     20.0
+    >>> retry_after_s({}, 0.0, "Please try again in 120ms."), retry_after_s({}, 0.0, '"retryDelay": "34s"')
+    (0.12, 34.0)
     """
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name)
@@ -76,7 +83,8 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     try:
         return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - now)
     except ValueError:
-        return None
+        found = _WAIT_IN_BODY.search(body)
+        return float(found[1]) * (0.001 if found[2] == "ms" else 1.0) if found else None
 
 
 def status_error(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,9 @@ from pluribus.types import Message
 
 if TYPE_CHECKING:
     import torch
+
+_BLOCK = 64
+"""Weights that bitsandbytes' 4-bit format scales together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,52 +42,75 @@ class Source:
     """None: bfloat16 on a GPU, float32 on the CPU."""
 
 
-def load(source: Source) -> tuple[Any, Words]:
-    """The model in evaluation mode, and its tokenizer.
+_ONE_AT_A_TIME = threading.Lock()
+"""`from_pretrained` sets defaults of the whole process while it builds: two at once give models without weights."""
+
+
+def load_model(source: Source) -> Any:
+    """The model in evaluation mode.
 
     Raises:
         UsageError: no such model, revision, adapter or device.
     """
+    from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
     device = _device(source.device)
+    config = load_config(source.path, source.revision)
+    with _ONE_AT_A_TIME, _explained(source.path):
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            source.path,
+            config=config,
+            revision=source.revision,
+            local_files_only=_offline(),
+            dtype=_dtype(source, device),
+            **_quantized(source, device),
+        )
+        model = _unpacked(model)
+        if source.adapter is not None:
+            model = _adapted(model, source.adapter, merge=source.quantization is None)
+        return (model if source.quantization else model.to(device)).eval()
+
+
+def load_config(path: str, revision: str | None) -> Any:
+    """The model's configuration. Read before the weights: what is not there is found out at once."""
+    from transformers import AutoConfig
+
+    with _explained(path):
+        return AutoConfig.from_pretrained(path, revision=revision, local_files_only=_offline())
+
+
+@lru_cache(maxsize=8)
+def load_words(path: str, revision: str | None) -> Words:
+    """The model's tokenizer. Kept, because prompts are counted before any model is loaded."""
+    from transformers import AutoTokenizer
+
+    with _explained(path):
+        return Words(AutoTokenizer.from_pretrained(path, revision=revision, local_files_only=_offline()))
+
+
+def context_length(config: Any) -> int | None:
+    """Most tokens of prompt and completion together; None when the model does not say."""
+    length: int | None = getattr(config.get_text_config(), "max_position_embeddings", None)
+    return length
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Turns what transformers and the hub raise for what is not there into one line that says what to do."""
     try:
-        return _model(source, device), Words(_tokenizer(source))
-    except (OSError, ValueError) as error:  # what transformers and the hub raise for what is not there
+        yield
+    except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
-        raise UsageError(f"model {source.path!r} could not be loaded: {first}", hint=_hint()) from error
-
-
-def _hint() -> str:
-    if _offline():
-        return "HF_HUB_OFFLINE is set: unset it to download the model, or give a folder"
-    return "check the name, the revision and the network; a private model needs HF_TOKEN"
+        hint = "check the name, the revision and the network; a private model needs HF_TOKEN"
+        if _offline():
+            hint = "HF_HUB_OFFLINE is set: unset it to download the model, or give a folder"
+        raise UsageError(f"model {path!r} could not be loaded: {first}", hint=hint) from error
 
 
 def _offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "").strip().lower() in ("1", "true", "yes", "on")
-
-
-def _tokenizer(source: Source) -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(source.path, revision=source.revision, local_files_only=_offline())
-
-
-def _model(source: Source, device: torch.device) -> Any:
-    from transformers import AutoModelForCausalLM
-
-    model: Any = AutoModelForCausalLM.from_pretrained(
-        source.path,
-        revision=source.revision,
-        local_files_only=_offline(),
-        dtype=_dtype(source, device),
-        **_quantized(source, device),
-    )
-    if source.adapter is not None:
-        model = _adapted(model, source.adapter, merge=source.quantization is None)
-    return (model if source.quantization else model.to(device)).eval()
 
 
 def _device(name: str | None) -> torch.device:
@@ -113,7 +140,7 @@ def _quantized(source: Source, device: torch.device) -> Mapping[str, Any]:
     from transformers import BitsAndBytesConfig
 
     four = source.quantization == "4bit"
-    config = BitsAndBytesConfig(
+    config = BitsAndBytesConfig(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         load_in_4bit=four,
         load_in_8bit=not four,
         bnb_4bit_quant_type="nf4",
@@ -122,12 +149,20 @@ def _quantized(source: Source, device: torch.device) -> Mapping[str, Any]:
     return {"quantization_config": config, "device_map": {"": device}}
 
 
+def _unpacked(model: Any) -> Any:
+    """Switches off bitsandbytes' packed CPU kernel where rows are no whole number of its blocks: it fails there."""
+    for module in model.modules():
+        if getattr(module, "support_avx512bf16_for_cpu", False) and module.in_features % _BLOCK:
+            module.support_avx512bf16_for_cpu = False
+    return model
+
+
 def _adapted(model: Any, adapter: str, *, merge: bool) -> Any:
     """The model with LoRA weights; merged where the weights are plain numbers, which is faster."""
     from peft import PeftModel
 
     adapted: Any = PeftModel.from_pretrained(model, adapter, local_files_only=_offline())
-    return adapted.merge_and_unload() if merge else adapted
+    return adapted.merge_and_unload() if merge else adapted.get_base_model()
 
 
 class Words:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pluribus.backends import ModelSpec, Request, services
-from pluribus.backends._loading import Source, ends, load
+from pluribus.backends._loading import Source, context_length, ends, load_config, load_model, load_words
 from pluribus.backends._think import OPEN, split_think
 from pluribus.errors import BackendError, ConfigError, MissingDependency, PluribusError, Refused, UsageError
 from pluribus.types import Completion, Sampling
@@ -64,6 +64,7 @@ class LocalBackend:
 
     def __init__(self, model: str, source: Source) -> None:
         self._model = model
+        self._source = source
         self._lease: _Lease | None = _hire(source)
 
     @property
@@ -72,12 +73,12 @@ class LocalBackend:
 
     @property
     def context_length(self) -> int | None:
-        """Most tokens of prompt and completion together; None when the model does not say. Loads the model."""
-        return self._open().worker.runner().context_length
+        """Most tokens of prompt and completion together; None when the model does not say. Reads its configuration."""
+        return context_length(load_config(self._source.path, self._source.revision))
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens of this model a text is. Loads the model."""
-        return len(self._open().worker.runner().words.encode(text))
+        """How many tokens of this model a text is. Reads its tokenizer only."""
+        return len(load_words(self._source.path, self._source.revision).encode(text))
 
     async def complete(self, request: Request) -> Completion:
         began = time.perf_counter()
@@ -170,14 +171,18 @@ class _Runner:
     def __init__(self, source: Source) -> None:
         from pluribus.backends._batching import Batcher
 
-        model, self.words = load(source)
+        model = load_model(source)
+        self.words = load_words(source.path, source.revision)
+        self.context_length = context_length(model.config)
         self.batcher: Batcher = Batcher(model, ends(model, self.words.tokenizer), source.max_batch)
-        self.context_length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
     def turn(self, calls: Sequence[_Call]) -> list[_Result]:
         """Takes new requests in, generates one token for all, and returns what is finished."""
         refused = [(call, error) for call in calls if (error := self._begin(call)) is not None]
-        return refused + [(row.owner, self._result(row)) for row in self.batcher.advance()]
+        return [*refused, *self.results(self.batcher.advance())]
+
+    def results(self, rows: Sequence[Row]) -> list[_Result]:
+        return [(row.owner, self._result(row)) for row in rows]
 
     def _begin(self, call: _Call) -> PluribusError | None:
         """Puts a request in line, or says why it can not be run."""
@@ -281,7 +286,6 @@ class _Worker:
         self._changed = threading.Condition()
         self._stopping = False
         self._thread: threading.Thread | None = None
-        self._loading = threading.Lock()
         self._runner: _Runner | None = None
 
     def submit(self, call: _Call) -> None:
@@ -291,13 +295,6 @@ class _Worker:
                 self._thread = threading.Thread(target=self._run, name=f"local {self._source.path}", daemon=True)
                 self._thread.start()
             self._changed.notify()
-
-    def runner(self) -> _Runner:
-        """The loaded model; whoever needs it first loads it."""
-        with self._loading:
-            if self._runner is None:
-                self._runner = _Runner(self._source)
-            return self._runner
 
     def stop(self) -> None:
         with self._changed:
@@ -336,7 +333,8 @@ class _Worker:
 
     def _advance(self, calls: list[_Call]) -> list[_Result]:
         try:
-            return self.runner().turn(calls)
+            self._runner = self._runner or _Runner(self._source)
+            return self._runner.turn(calls)
         except PluribusError as error:  # the model could not be loaded
             return self._fail(calls, error)
         except Exception as error:  # whatever a foreign library raises, the callers must hear of it and the thread live
@@ -344,9 +342,11 @@ class _Worker:
             return self._fail(calls, BackendError(f"{self._source.path}: {type(error).__name__}: {reason[0]}"))
 
     def _fail(self, calls: Sequence[_Call], error: PluribusError) -> list[_Result]:
-        """Everything asked so far ends with an error."""
-        rows = self._runner.batcher.fail(error) if self._runner is not None else []
-        return [*((call, error) for call in calls), *((row.owner, error) for row in rows)]
+        """Everything asked so far ends with an error, or with what it had come to."""
+        results: list[_Result] = [(call, error) for call in calls]
+        if self._runner is not None:
+            results += self._runner.results(self._runner.batcher.fail(error))
+        return results
 
 
 def _deliver(results: Sequence[_Result]) -> None:
