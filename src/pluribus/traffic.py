@@ -396,7 +396,7 @@ class Limiter:
 
     async def enter(self) -> int:
         """Waits for a place; returns the call's number, which `leave` takes back."""
-        if self._queue or self._paused or self.in_flight >= int(self.limit):
+        if self._paused or self.in_flight >= int(self.limit):
             await self._turn()
         else:
             self.in_flight += 1

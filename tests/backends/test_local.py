@@ -75,7 +75,7 @@ def _model(family: str, tokenizer: Any, **changes: Any) -> Any:
             query_pre_attn_scalar=8,
             sliding_window=24,
             layer_types=["sliding_attention", "full_attention"],
-        ),  # fmt: skip
+        ),
         "phi": lambda: transformers.PhiConfig(**shape, qk_layernorm=True),
     }[family]()
     model = transformers.AutoModelForCausalLM.from_config(config).eval()

@@ -27,7 +27,6 @@ _BE = r"(?:is|was|are|(?:would|should|must|will|could|can\ only)\ be)\b"
 _MARK = re.compile(
     rf"""
     (?P<boxed> \\(?:boxed|fbox)\s*(?=\{{) )
-  | (?P<hash> \#\#\#\#(?!\#)[ \t]*(?=[^\n]*\s*\Z) )
   | (?P<line> \nA: )
   | (?<![\w.]) (?P<phrase>
         (?:[Aa]nswer|ANSWER)s?[*_"'`\])]{{0,4}}
@@ -52,6 +51,8 @@ _OTHERS = re.compile(
 _NEXT_QUESTION = re.compile(r"\n(?:Question|Q):")
 _TAIL = 1500
 """Characters looked at first: most texts commit themselves at their end."""
+_MOST = 50
+"""Marks looked at: a text that says "the answer is" without end commits itself to nothing."""
 _LONGEST = 1000
 """Characters of an answer that are looked at."""
 
@@ -62,11 +63,18 @@ def committed(text: str) -> Iterator[Span]:
     >>> [span.text for span in committed("The answer is 4. No: the final answer is $\\boxed{5}$.")]
     ['5', '$\\boxed{5}$.', '4. No: the final answer is $\\boxed{5}$.']
     """
-    text = "\n" + text
-    middle = text.rfind("\n", 0, max(0, len(text) - _TAIL)) if len(text) > _TAIL else 0
-    middle = max(middle, 0)
+    last = text[-_LONGEST:].rstrip().rpartition("\n")[2]
+    if last.startswith("####") and (answer := last.lstrip("#").strip()):
+        yield Span(text.rfind(last), answer, "hash")
+    text = "\n" + text  # marks that stand at the start of a line
+    middle = max(0, text.rfind("\n", 0, max(0, len(text) - _TAIL)))
     yield from _backwards(text, middle, len(text))
     yield from _backwards(text, 0, middle)
+
+
+def tail(text: str) -> str:
+    """The end of a text, from a whole word on: a bare mention further up is no answer."""
+    return text if len(text) <= _TAIL else text[-_TAIL:].partition(" ")[2]
 
 
 def own(text: str) -> str:
@@ -82,7 +90,7 @@ def own(text: str) -> str:
 
 
 def _backwards(text: str, start: int, end: int) -> Iterator[Span]:
-    for mark in reversed(list(_MARK.finditer(text, start, end))):
+    for mark in reversed(list(_MARK.finditer(text, start, end))[-_MOST:]):
         yield from _behind(text, mark)
 
 
@@ -90,9 +98,9 @@ def _behind(text: str, mark: re.Match[str]) -> Iterator[Span]:
     if mark["boxed"] is not None:
         inside = braced(text, mark.end())
         return iter(() if inside is None else (Span(mark.start(), inside, "boxed"),))
-    if mark["phrase"] is None:
+    if mark["line"] is not None:
         line = text[mark.end() : mark.end() + _LONGEST].partition("\n")[0].strip()
-        return iter((Span(mark.start(), line, "hash" if mark["hash"] is not None else "line"),))
+        return iter((Span(mark.start(), line, "line"),))
     return _said(text, mark)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pluribus.answers._committed import committed, sentence
+from pluribus.answers._committed import committed, sentence, tail
 from pluribus.types import Question
 
 _VALUE = {"yes": "true", "true": "true", "no": "false", "false": "false"}
@@ -19,9 +19,9 @@ _LEADS = re.compile(
 )
 _ANY = re.compile(rf"\b{_WORD}\b(?!-)", re.IGNORECASE)
 _STANDS = re.compile(
-    rf"""(?: (?:\A|[.!?:\n]) [\s*_`"'-]* (?:(?:so|thus|therefore|hence|in\ short|overall)[,:]?\s+)?
+    rf"""(?: (?:\A|[.!?:\n]) [\s*_`"'-]{{0,20}} (?:(?:so|thus|therefore|hence|in\ short|overall)[,:]?\s+)?
       | \b(?:so|thus|therefore|hence),?\s+ )
-    {_WORD}(?=[\s*_`"']*(?:[,.!;:\n]|\Z))""",
+    {_WORD}(?=[ \t*_`"']{{0,9}}(?:[,.!;:\n]|\Z))""",
     re.VERBOSE | re.IGNORECASE,
 )
 _IS = re.compile(
@@ -61,8 +61,10 @@ def _of_words(words: str) -> str | None:
 
 def _bare(text: str) -> str | None:
     """Without any mark: the last yes or no that stands alone in its clause, or the last "is true"."""
-    found = list(_STANDS.finditer(text)) or list(_IS.finditer(text))
-    return _value(found[-1]) if found else None
+    end = tail(text)
+    found = list(_STANDS.finditer(end)) or list(_IS.finditer(end))
+    last = found[-1] if found else _STANDS.match(text)
+    return _value(last) if last else None
 
 
 def _value(found: re.Match[str]) -> str:

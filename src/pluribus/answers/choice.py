@@ -6,12 +6,12 @@ A question without listed options (they stand in its text) takes any letter.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from string import ascii_uppercase
 
-from pluribus.answers._committed import Span, committed
+from pluribus.answers._committed import Span, committed, tail
 from pluribus.types import Question
 
 _LEAD = r"""[\s*_`"'“‘$:>-]*(?:(?:therefore|thus|hence|simply|clearly|most\ likely|probably|definitely|the|option|choice
@@ -31,7 +31,7 @@ _AFTER_LETTER = re.compile(
 _ANOTHER = re.compile(r"[*_)\]]*\s*(?:(?:or|and|/|&)\s*[*_]*(?:\([A-Za-z]\)|[A-Z]\b(?!['’]))|,\s*[*_]*\([A-Za-z]\))")
 _NOT = re.compile(r"[\s*_]*(?:not|none|neither|unclear|unknown)\b", re.IGNORECASE)
 _IS_RIGHT = re.compile(
-    r"""(?:(?<=\s)|\A|(?<=\*)) (?:[Oo]ption|[Cc]hoice|[Aa]nswer)?\s*[*_]{0,2}
+    r"""(?:(?<=\s)|\A|(?<=\*)) (?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s{0,3})?[*_]{0,2}
     (?:\((?P<inside>[A-Za-z])\)|(?P<bare>[A-Z]))[).:*_]{0,3}
     \s+is\s+(?:(?:therefore|thus|clearly|indeed|most\ likely)\s+)?(?:the\s+)?
     (?:correct|right|best|most\s+\w+|only\s+correct|answer)\b""",
@@ -40,8 +40,10 @@ _IS_RIGHT = re.compile(
 _BRACKETED = re.compile(
     r"(?<![\w(])\((?:[Oo]ption |[Cc]hoice )?([A-Z])\)(?!\()|\b[Oo]ption ([A-Z])\b|\bis:? ([A-Z])[.)]\s+[A-Z]"
 )
-_LISTED = re.compile(r"(?:\A|\n)\s*[*_]{0,2}\(?([A-Z])[).:]\s")
+_LISTED = re.compile(r"(?:\A|\n)[ \t]{0,8}[*_]{0,2}\(?([A-Z])[).:]\s")
 _PREFIX = re.compile(r"\s*\(?([A-Z])[).:]\s*")
+_SHORT = 1000
+"""Characters up to which a text may be one option as a whole."""
 _DRESS = " \t\n*_`\"'“”‘’$.,;:()[]{}\\"
 
 
@@ -63,7 +65,7 @@ def read(text: str, question: Question) -> str | None:
     marked = False
     said = _last_said_right(text, options)
     for span in committed(text):
-        marked = True
+        marked = marked or span.form != "line"
         if said is not None and said[0] > span.start:
             break
         if (letter := _of_span(span, options)) is not None:
@@ -162,22 +164,17 @@ def _last_said_right(text: str, options: _Options) -> tuple[int, str] | None:
 
 
 def _bare(text: str, options: _Options) -> str | None:
-    """Without any mark: the text or its last line as a whole, the one lettered line, or the last `(B)`
-    or `option B`."""
-    lines = [line for line in text.strip().split("\n") if line.strip()]
+    """Without any mark: the text or its last line as a whole, or the one letter mentioned."""
+    end = tail(text)
+    lines = [line for line in end.strip().split("\n") if line.strip()]
     for words in (text, lines[-1] if lines else ""):
-        if len(words) < 1000 and not _LISTED.search(words) and (letter := _whole(words, options)):
+        if len(words) < _SHORT and not _LISTED.search(words) and (letter := _whole(words, options)):
             return letter
-    return _lettered(text, options) or _last_bracketed(text, options)
+    return _only_mentioned(text, options)
 
 
-def _lettered(text: str, options: _Options) -> str | None:
-    """The letter of the one line that begins with a letter; a list of options is no answer."""
-    found = {letter for match in _LISTED.finditer(text) if (letter := _known(match[1], options))}
+def _only_mentioned(text: str, options: _Options) -> str | None:
+    """The letter of `(B)`, `option B` or a line `B. …`. A text that goes through several has chosen none by that."""
+    mentions = (*_BRACKETED.finditer(text), *_LISTED.finditer(text))
+    found = {letter for m in mentions if (letter := _known(m[m.lastindex or 0], options))}
     return found.pop() if len(found) == 1 else None
-
-
-def _last_bracketed(text: str, options: _Options) -> str | None:
-    mentions = reversed(list(_BRACKETED.finditer(text)))
-    letters: Iterator[str | None] = (_known(m[m.lastindex or 0], options) for m in mentions)
-    return next((letter for letter in letters if letter), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pluribus.answers._committed import committed, sentence
+from pluribus.answers._committed import committed, sentence, tail
 from pluribus.types import Question
 
 _DRESS = " \t\n*_`\"'“”‘’$.,;:()[]{}\\"
@@ -25,7 +25,7 @@ def read(text: str, question: Question) -> str | None:
         marked = True
         if (label := _of_words(span.text, labels)) is not None:
             return label
-    named = [] if marked else _named(text, labels)
+    named = [] if marked else _named(tail(text), labels)
     return named[-1] if named else None
 
 

@@ -7,10 +7,9 @@ Canonical: an integer, else a terminating decimal, else a fraction in lowest ter
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from fractions import Fraction
 
-from pluribus.answers._committed import Span, committed, sentence
+from pluribus.answers._committed import Span, committed, sentence, tail
 from pluribus.types import Question
 
 _CURRENCY = r"(?:US)?[$€£¥₹]"
@@ -29,19 +28,19 @@ _NUMBER = re.compile(
 )
 _UNIT = re.compile(r"\s*[%°]?\s*(?:[A-Za-z][A-Za-z .]*[²³]?)?\s*[.!]?")
 _LABEL = re.compile(r"(?:[A-Za-z_]\w{0,2}\s*=|[=≈~+])\s*")
-# What follows a number that is only a part of the answer: 2√3, 4 * (40 − x), 12-10d, "-1, 2", "70 and 48".
+# What follows, or goes before, a number that is only a part of the answer: 2√3, 4 * (40 − x), 12-10d, "-1, 2", "70 and 48".
 _PART = re.compile(
     r"""\s?[\^π√!] | \( | [abknpqrxyz](?!\w) | \s?\\(?:sqrt|pi)\b | \s*[*/×÷+] | \s*[-−,]\s?[$€£−-]?[\d(] | \s+[-−]\s
     | (?:\s+[A-Za-z]+){0,2}\s+(?:and|or)\s+[$€£]?[−-]?\d""",
     re.VERBOSE,
 )
+_TERM = re.compile(r"[A-Za-z)]\s?[*/+×÷]\s?\Z")
 _ASIDE = re.compile(r"[(,;]|\b(?:because|since|as|where|when|for|if|with|so)\b")
 _DRESS = "*_`\"' \t$"
 _EXACT = ("boxed", "hash")
 """Marks that hold the bare answer: what is no number as a whole is no answer."""
 _FIRM = (*_EXACT, "quoted")
 """Marks that take back whatever was said before, also when they hold no number."""
-_TAIL = 400
 _MOST_DIGITS = 400
 _MOST_EXPONENT = 300
 
@@ -74,7 +73,7 @@ def read(text: str, question: Question) -> str | None:
             return _text(value)
         if span.form in _FIRM and span.text:
             return None
-    return None if marked else _last(text)
+    return None if marked else _last(tail(text))
 
 
 def canonical(answer: str, question: Question) -> str | None:
@@ -124,19 +123,16 @@ def _first(words: str) -> Fraction | None:
     working, equals, result = rest.rpartition("=")
     if equals and not _ASIDE.search(working) and (after := _NUMBER.search(result)):
         return _value(after)
-    return None if _PART.match(words, found.end()) else _value(found)
+    if _PART.match(words, found.end()) or _TERM.search(words[: found.start()]):
+        return None
+    return _value(found)
 
 
 def _last(text: str) -> str | None:
-    start = text.rfind(" ", 0, max(0, len(text) - _TAIL)) + 1
-    for found in (*_backwards(text, start), *(_backwards(text, 0) if start else ())):
+    for found in reversed(list(_NUMBER.finditer(text))):
         if not _PART.match(text, found.end()) and (value := _value(found)) is not None:
             return _text(value)
     return None
-
-
-def _backwards(text: str, start: int) -> Iterator[re.Match[str]]:
-    return reversed(list(_NUMBER.finditer(text, start)))
 
 
 def _value(number: re.Match[str]) -> Fraction | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from pluribus.answers._committed import committed
+from pluribus.answers._committed import committed, tail
 from pluribus.types import Question
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -30,7 +30,7 @@ def read(text: str, question: Question) -> str | None:
     for span in committed(text):
         if (found := canonical(_TEX.sub(r"\1", span.text).strip(" }"), question)) is not None:
             return found
-    lines = (canonical(line, question) for line in reversed(text.split("\n")))
+    lines = (canonical(line, question) for line in reversed(tail(text).split("\n")))
     return next((line for line in lines if line is not None), None)
 
 

@@ -202,7 +202,7 @@ class Batcher:
     def _emit(self, rows: Sequence[Row], logits: torch.Tensor) -> None:
         """Draws one token for each row."""
         asked = [(row.temperature, row.top_p, row.draws.random()) for row in rows]
-        temperature, top_p, draws = torch.tensor(asked, device=logits.device).unbind(1)
+        temperature, top_p, draws = torch.tensor(asked, device=logits.device, dtype=torch.float32).unbind(1)
         for row, token in zip(rows, choose(logits, temperature, top_p, draws).tolist(), strict=True):
             _append(row, token, self._ends)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, ClassVar, cast
 
 from pluribus.backends import ModelSpec, Request
 from pluribus.backends._think import split_think
@@ -42,6 +42,8 @@ _Outputs = dict[tuple[str, int, int], _Output]
 class Replay:
     """One recorded model."""
 
+    recorded: ClassVar[bool] = True
+    """Answers go by the question's id: a cache by content would mix up questions that read the same."""
     model: str
     name: str
     path: str

@@ -59,11 +59,16 @@ def rare_collections() -> Iterator[None]:
 def block(work: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine to its end from synchronous code, also inside a running loop (a notebook): there on a private
     loop in a thread of its own."""
+    return _on_private_loop(work) if _inside_a_loop() else asyncio.run(work)
+
+
+def _inside_a_loop() -> bool:
+    """Asked apart from the work, whose errors would else carry "no running event loop" as what they came from."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
-    return _on_private_loop(work)
+        return False
+    return True
 
 
 def _on_private_loop(work: Coroutine[Any, Any, T]) -> T:

@@ -1,0 +1,180 @@
+"""Seating, forecast and results as they are printed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pluribus.backends import ModelSpec
+from pluribus.cli import _screen
+from pluribus.run import Forecast, Prepared, RunResult
+from pluribus.run import Table as Council
+from pluribus.types import Score, Seat
+
+WIDE = 110
+"""From so many columns on the scores fit one table."""
+_REASONS = 5
+"""Reasons of failures that are spelled out."""
+
+
+# --- before the run ------------------------------------------------------------------------------------------------
+
+
+def facts(prepared: Prepared, answered: int) -> Table:
+    """What will be run and how much of it there is; what is stored already costs nothing.
+
+    Args:
+        answered: questions that are stored with an answer.
+    """
+    config, task, told = prepared.config, prepared.task, prepared.forecast
+    grid = _screen.grid()
+    grid.add_row("run", Text(prepared.name, style="bold"))
+    stored = f"; {answered:,} answered before" if answered else ""
+    grid.add_row("task", f"{task.task} ({task.split}): {_screen.plural(told.questions, 'question')}{stored}")
+    grid.add_row("method", Text(method_words(prepared.table)))
+    grid.add_row("decision", f"{config.rule}; ties: {config.tie}; seed {config.seed}")
+    grid.add_row("forecast", forecast(told))
+    return grid
+
+
+def method_words(council: Council) -> str:
+    values = council.settings if isinstance(council.settings, Mapping) else asdict(council.settings)
+    settings = ", ".join(f"{name} {_plain(value)}" for name, value in values.items() if value is not None)
+    return f"{council.method}: {settings}" if settings else council.method
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def forecast(told: Forecast) -> str:
+    """Calls and tokens in one line.
+
+    >>> forecast(Forecast(10, 50, 50, 900, 5000))
+    '50 calls, about 900 prompt tokens or more, up to 5,000 generated'
+    """
+    calls = _screen.plural(told.most_calls, "call")
+    if told.least_calls != told.most_calls:
+        calls = f"{told.least_calls:,} to {calls}"
+    prompts = f"about {_screen.large(told.prompt_tokens)} prompt tokens or more"
+    return f"{calls}, {prompts}, up to {_screen.large(told.most_completion_tokens)} generated"
+
+
+def seating(council: Council) -> Table:
+    """Who sits where, as whom, and how they sample; equal neighbours share a line."""
+    rows = [_seat_row(seat, spec) for seat, spec in zip(council.seats, council.specs, strict=True)]
+    columns = [*_SEATING, *(["weight"] if any(seat.weight != 1 for seat in council.seats) else [])]
+    if all(seat.persona is None for seat in council.seats):
+        columns.remove("persona")
+    table = _screen.table()
+    table.add_column("seat", justify="right", no_wrap=True)
+    for name in columns:
+        words = name in ("model", "persona", "prompts")
+        table.add_column(name, justify="left" if words else "right", no_wrap=not words)
+    for cells, group in groupby(enumerate(rows, 1), key=lambda pair: pair[1]):
+        places = [place for place, _ in group]
+        seat = str(places[0]) if len(places) == 1 else f"{places[0]} – {places[-1]}"
+        table.add_row(seat, *(_screen.remark(cells[name]) for name in columns))
+    return table
+
+
+_SEATING = ("model", "persona", "temperature", "top_p", "max tokens", "prompts")
+
+
+def _seat_row(seat: Seat, spec: ModelSpec) -> dict[str, str]:
+    drawn = seat.sampling
+    return {
+        "model": _screen.model(seat.model) + (f"@{spec.base_url}" if spec.base_url else ""),
+        "persona": seat.persona or _screen.NOTHING,
+        "temperature": f"{drawn.temperature:g}",
+        "top_p": f"{drawn.top_p:g}",
+        "max tokens": _screen.count(drawn.max_tokens),
+        "prompts": seat.dialect,
+        "weight": f"{seat.weight:g}",
+    }
+
+
+# --- after it ------------------------------------------------------------------------------------------------------
+
+_HEADS = ("accuracy", "95 % interval", "asked", "answered", "abstained", "failed")
+_COSTS = ("calls", "tokens", "cost")
+
+
+def scores(console: Console, result: RunResult) -> None:
+    """Each seat alone and the council; two tables where one is too wide."""
+    lines = [*result.seat_scores(), result.score]
+    if console.width >= WIDE:
+        console.print(_score_table(result, lines, (*_HEADS, *_COSTS), models=True))
+    else:
+        console.print(_score_table(result, lines, _HEADS, models=False))
+        console.print()
+        console.print(_score_table(result, lines, _COSTS, models=True))
+
+
+def _score_table(result: RunResult, lines: Sequence[Score], heads: Sequence[str], *, models: bool) -> Table:
+    table = _screen.table()
+    table.add_column("", no_wrap=True)
+    if models:
+        table.add_column("")
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    for place, line in enumerate(lines):
+        council = place == len(lines) - 1
+        cells = _cells(line)
+        who = _council_words(result.table) if council else _seat_words(result.table.seats[place])
+        name = "council" if council else f"seat {place + 1}"
+        table.add_row(
+            name, *([_screen.remark(who)] if models else []), *(cells[head] for head in heads),
+            style="bold" if council else "", end_section=place == len(lines) - 2,
+        )  # fmt: skip
+    return table
+
+
+def _council_words(table: Council) -> str:
+    return f"{table.method} of {len(table.seats)}" if len(table.seats) > 1 else table.method
+
+
+def _seat_words(seat: Seat) -> str:
+    return _screen.model(seat.model) + (f", {seat.persona}" if seat.persona else "")
+
+
+def _cells(line: Score) -> dict[str, str]:
+    return {
+        "accuracy": _screen.share(line.value),
+        "95 % interval": _screen.between(line.interval),
+        "asked": _screen.count(line.n),
+        "answered": _screen.count(line.answered),
+        "abstained": _screen.count(line.n - line.answered - line.failed),
+        "failed": _screen.count(line.failed),
+        "calls": _screen.count(line.calls),
+        "tokens": _screen.large(line.tokens),
+        "cost": _screen.usd(line.cost_usd),
+    }
+
+
+def troubles(result: RunResult) -> list[Text]:
+    """Failed and degraded questions, by reason."""
+    degraded = Counter(row.reason or "unknown" for row in result.rows if row.status == "degraded")
+    return [*_reasons("failed", result.failures()), *_reasons("went on without a seat", degraded)]
+
+
+def _reasons(what: str, reasons: Counter[str]) -> Iterable[Text]:
+    if reasons:
+        yield Text(f"{_screen.plural(reasons.total(), 'question')} {what}:", style="yellow")
+    for reason, number in reasons.most_common(_REASONS):
+        yield _screen.remark(f"{number:>6,} × {reason}")
+    if len(reasons) > _REASONS:
+        rest = reasons.total() - sum(number for _, number in reasons.most_common(_REASONS))
+        yield Text(f"{rest:>6,} for {len(reasons) - _REASONS:,} other reasons")
+
+
+def score_object(line: Score) -> dict[str, Any]:
+    """A score for `--json`, the abstentions counted apart."""
+    return {**asdict(line), "abstained": line.n - line.answered - line.failed}

@@ -1,0 +1,22 @@
+"""`pluribus list`: what there is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from typer import Argument
+
+from pluribus.cli._flags import Home, Json
+
+What = Literal["methods", "tasks", "backends", "personas", "zoo", "runs", "prompts", "presets"]
+
+
+def list_(
+    what: Annotated[What, Argument(help="What to list.", show_choices=True)],
+    json: Json = False,
+    home: Home = None,
+) -> int:
+    """List methods, tasks, backends, personas, zoo, runs, prompts or presets."""
+    from pluribus.cli import _lister
+
+    return _lister.go(what, home=home, json=json)

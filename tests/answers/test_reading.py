@@ -1,0 +1,59 @@
+"""What all kinds share: unsupported kinds, hostile texts, speed."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pluribus.answers import canonical, kinds, read
+from pluribus.errors import UsageError
+from pluribus.types import KINDS, Kind, Question
+
+ASKS = [
+    Question("q", "t", "?", "number"),
+    Question("q", "t", "?", "choice", ("Rome", "Paris", "a person")),
+    Question("q", "t", "?", "boolean"),
+    Question("q", "t", "?", "label", labels=("yes", "no")),
+    Question("q", "t", "?", "text"),
+]
+
+HOSTILE = [
+    "answer " * 7000, "answer is " * 5000, r"\boxed{" * 7000, "#" * 50_000, "#### \n" * 8000, "1" * 50_000,
+    "1," * 25_000, "the answer" + " " * 49_000 + "is 5", "\n" * 50_000, "(" * 50_000, "(A) " * 12_000,
+    "\nA. " * 12_000, 'answer: "' * 5000, 'answer: "' + "\\" * 40_000, ("answer to " + "x" * 60 + " ") * 700,
+    "\nQ: x" * 9000, "\nQ: x answer is y" * 2500, "A is " * 10_000, " is" * 16_000, "1/" * 25_000, "yes no " * 7000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in kinds()])
+def test_a_kind_without_a_reader_is_an_error_that_lists_those_with_one(kind: Kind) -> None:
+    with pytest.raises(UsageError, match="number"):
+        read(Question("q", "t", "?", kind), "The answer is 5")
+
+
+@pytest.mark.parametrize("question", ASKS, ids=lambda q: str(q.kind))
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda t: repr(t[:16]))
+def test_no_text_of_50_000_characters_takes_long(question: Question, text: str) -> None:
+    start = time.process_time()
+    read(question, text)
+    assert time.process_time() - start < 0.2
+
+
+def test_a_thousand_typical_texts_take_far_under_a_second() -> None:
+    rng = random.Random(0)
+    words = ["we", "add", "12", "and", "7", "to", "get", "19", "apples", "(A)", "so", "half", "of", "them", "=", "9"]
+    texts = [" ".join(rng.choices(words, k=100)) + f". The answer is {n}." for n in range(1000)]
+    start = time.process_time()
+    assert [read(ASKS[0], text) for text in texts] == [str(n) for n in range(1000)]
+    assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize("question", ASKS, ids=lambda q: str(q.kind))
+@given(text=st.text(max_size=300))
+def test_any_text_reads_as_a_canonical_answer_or_none(question: Question, text: str) -> None:
+    answer = read(question, f"The answer is {text}")
+    assert answer is None or canonical(question, answer) == answer
