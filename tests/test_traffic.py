@@ -179,7 +179,15 @@ async def test_one_cancelled_waiter_leaves_the_call_to_the_others() -> None:
 
 
 async def test_the_last_waiter_to_leave_cancels_the_call_and_newcomers_share_another() -> None:
-    probe = Probe(lambda r: asyncio.sleep(0.02 if probe.sent > 1 else 60, "4"))
+    async def body() -> str:
+        if probe.sent == 1:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                await asyncio.sleep(0.01)  # closing a connection takes its time
+        return await asyncio.sleep(0.05, "4")
+
+    probe = Probe(lambda r: body())
     backend = Cached(probe, Memory())
     waiters = [asyncio.create_task(backend.complete(ask())) for _ in range(2)]
     await asyncio.sleep(0.01)
@@ -187,7 +195,7 @@ async def test_the_last_waiter_to_leave_cancels_the_call_and_newcomers_share_ano
         waiter.cancel()
     await asyncio.sleep(0)
     newcomers = [asyncio.create_task(backend.complete(ask()))]
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.03)
     newcomers.append(asyncio.create_task(backend.complete(ask())))
     assert [reply.text for reply in await asyncio.gather(*newcomers)] == ["4", "4"]
     assert (probe.sent, probe.inside) == (2, 0)
@@ -457,6 +465,13 @@ async def test_usage_above_the_reservation_is_counted() -> None:
     assert budget.spent_tokens == 11_000
     with pytest.raises(BudgetExceeded):
         await Budgeted(probe, budget).complete(ask())
+
+
+async def test_usage_that_is_not_told_counts_as_reserved() -> None:
+    budget, most = Budget(tokens=10_000), prompt_bound(ask()) + 100
+    await Budgeted(Probe(lambda r: Completion("4", "m", prompt_tokens=5)), budget, PRICE).complete(ask())
+    assert budget.spent_tokens == most
+    assert budget.spent_usd == pytest.approx((prompt_bound(ask()) * 2.0 + 100 * 8.0) / 1e6)
 
 
 async def test_dollars_add_up_exactly() -> None:

@@ -53,7 +53,7 @@ def test_a_thousand_typical_texts_take_far_under_a_second() -> None:
 
 
 @pytest.mark.parametrize("question", ASKS, ids=lambda q: str(q.kind))
-@given(text=st.text(max_size=300))
+@given(text=st.text(st.sampled_from("0123456789.,-−/eE^*×_$%abeonyrtuABI()[]{}\\\"' \n:;=+\u00a0ßİﬁ٣５"), max_size=20))
 def test_any_text_reads_as_a_canonical_answer_or_none(question: Question, text: str) -> None:
     answer = read(question, f"The answer is {text}")
     assert answer is None or canonical(question, answer) == answer

@@ -39,7 +39,7 @@ SHAPE = {
     "max_position_embeddings": 160,
     "bos_token_id": None,
 }
-FAMILIES = ("llama", "qwen", "mistral", "neox", "gemma", "phi")
+FAMILIES = ("llama", "qwen", "mistral", "neox", "gemma", "phi", "olmo")
 
 
 def _tokenizer() -> Any:
@@ -77,6 +77,7 @@ def _model(family: str, tokenizer: Any, **changes: Any) -> Any:
             layer_types=["sliding_attention", "full_attention"],
         ),
         "phi": lambda: transformers.PhiConfig(**shape, qk_layernorm=True),
+        "olmo": lambda: transformers.Olmo2Config(**shape),
     }[family]()
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
@@ -173,6 +174,21 @@ async def test_usage_and_reasons(folders: dict[str, str]) -> None:
     assert completion.latency_s is not None and completion.latency_s > 0
     assert backend.context_length == 160
     await backend.close()
+
+
+async def test_logprobs_are_the_models_own_before_temperature(folders: dict[str, str]) -> None:
+    request = _ask("2 plus 2", temperature=1.3)
+    (plain,) = await _all(folders["llama"], [request])
+    (told,) = await _all(folders["llama"], [request], logprobs=True)
+    assert plain.logprobs is None
+    assert told.text == plain.text
+    assert told.logprobs is not None and len(told.logprobs) == told.completion_tokens
+    model = transformers.AutoModelForCausalLM.from_pretrained(folders["llama"]).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders["llama"])
+    ids = tokenizer("<|user|>2 plus 2<|assistant|>")["input_ids"]
+    with torch.inference_mode():
+        first = model(torch.tensor([ids])).logits[0, -1].log_softmax(-1)
+    assert min(abs(first - told.logprobs[0])) < 1e-4
 
 
 async def test_max_tokens_never_passes_the_context(folders: dict[str, str]) -> None:

@@ -118,7 +118,7 @@ def test_nothing_is_lost_or_left_behind_by_a_wrong_run(pluribus: Run, council: R
         (["ask", "x"], "no model is named"),
         (["doctor"], "no model is named"),
         (["ask"], "missing argument"),
-        (["rnu"], "no such command 'rnu'"),
+        (["rnu"], "unknown command 'rnu'; did you mean 'run'?"),
     ],
 )
 def test_wrong_input_of_the_other_commands(pluribus: Run, arguments: list[str], expected: str) -> None:

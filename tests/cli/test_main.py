@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +46,38 @@ def test_a_broken_pipe_is_quiet() -> None:
     assert process.stderr.read() == ""
     assert process.wait(60) == BROKEN_PIPE
     process.stderr.close()
+
+
+def test_on_a_terminal_there_is_a_bar_that_is_gone_in_the_end(council: Run) -> None:
+    file = council(models=[{"model": "scripted/number", "latency_s": 0.2}])
+    screen = on_a_terminal([*COMMAND, "run", str(file)], columns=80)
+    assert "━" in screen
+    assert "/12 questions" in screen
+    assert "0:0" in screen
+    assert screen.rindex("━") < screen.index("95 % interval")
+    assert max(map(len, re.split(r"[\r\n]+", _ESCAPES.sub("", screen)))) <= 80
+
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def on_a_terminal(command: list[str], columns: int) -> str:
+    """What a process writes to a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environment = {**os.environ, "TERM": "xterm"}
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    written = b""
+    try:
+        while part := os.read(ours, 65536):
+            written += part
+    except OSError:  # how Linux says that the other end was closed
+        pass
+    finally:
+        os.close(ours)
+    assert process.wait(60) == 0
+    return written.decode()
 
 
 def test_an_interrupted_run_says_how_to_go_on_and_keeps_what_it_has(pluribus: Run, council: Run) -> None:

@@ -71,6 +71,28 @@ def test_the_prompts_a_method_would_send(pluribus: Run, tmp_path: Path) -> None:
     assert found["answer"][0]["content"].startswith("Mine: A shelf holds 12 books.")
 
 
+def test_what_a_model_wrote_can_not_steer_the_terminal(pluribus: Run, lines: Run, data: Path) -> None:
+    text = "\x1b[2J\x1b]0;owned\x07 \u202e [red]x[/red] \ud83d A: 1"
+    file = lines([{"question_id": f"q{i}", "model": "a", "text": text} for i in range(12)], "outputs.jsonl")
+    arguments = [
+        "--task",
+        "jsonl",
+        "--data",
+        data,
+        "--method",
+        "single",
+        "--agent-models",
+        f"replay/{file}#a",
+        "--json",
+    ]
+    name = pluribus("run", *arguments).object["run"]
+    said = pluribus("show", name, "--question", "q0")
+    assert said.code == 0
+    assert "␛[2J␛]0;owned" in said.out
+    assert "[red]x[/red]" in said.out
+    assert not {"\x1b", "\x07", "\u202e"} & set(said.out)
+
+
 @pytest.mark.parametrize("method", ["vote", "vanilla", "cot", "self_consistency", "debate"])
 @pytest.mark.parametrize("words", ["standard", "zoo"])
 def test_every_method_has_prompts_to_show(pluribus: Run, method: str, words: str) -> None:

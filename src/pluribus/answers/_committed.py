@@ -83,10 +83,10 @@ def own(text: str) -> str:
     >>> own("The answer is 4.\\n\\nQ: What is 3 + 3?\\nA: 6")
     'The answer is 4.\\n'
     """
-    for question in _NEXT_QUESTION.finditer(text):
-        if _MARK.search(text, 0, question.start()):
-            return text[: question.start()]
-    return text
+    if "\nQ" not in text or (mark := _MARK.search("\n" + text)) is None:
+        return text
+    question = _NEXT_QUESTION.search(text, mark.end() - 1)
+    return text[: question.start()] if question else text
 
 
 def _backwards(text: str, start: int, end: int) -> Iterator[Span]:

@@ -28,7 +28,7 @@ _NUMBER = re.compile(
 )
 _UNIT = re.compile(r"\s*[%°]?\s*(?:[A-Za-z][A-Za-z .]*[²³]?)?\s*[.!]?")
 _LABEL = re.compile(r"(?:[A-Za-z_]\w{0,2}\s*=|[=≈~+])\s*")
-# What follows, or goes before, a number that is only a part of the answer: 2√3, 4 * (40 − x), 12-10d, "-1, 2", "70 and 48".
+# What stands beside a number that is only a part of the answer: 2√3, 4 * (40 − x), 12-10d, "-1, 2".
 _PART = re.compile(
     r"""\s?[\^π√!] | \( | [abknpqrxyz](?!\w) | \s?\\(?:sqrt|pi)\b | \s*[*/×÷+] | \s*[-−,]\s?[$€£−-]?[\d(] | \s+[-−]\s
     | (?:\s+[A-Za-z]+){0,2}\s+(?:and|or)\s+[$€£]?[−-]?\d""",

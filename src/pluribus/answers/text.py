@@ -39,6 +39,13 @@ def canonical(answer: str, question: Question) -> str | None:
     >>> [canonical(a, Question("q", "t", "Who?", "text")) for a in ("The Beatles!", "the", "  ")]
     ['beatles', 'the', None]
     """
-    plain = " ".join(unicodedata.normalize("NFC", answer).casefold().split())
-    bare = " ".join(_ARTICLES.sub(" ", _PUNCTUATION.sub("", plain.replace("−", "-"))).split())
-    return bare or plain or None
+    once = _normal(answer)
+    while (again := _normal(once)) != once:  # what is dropped can leave a new article or a sign that is none
+        once = again
+    return once or None
+
+
+def _normal(words: str) -> str:
+    plain = " ".join(unicodedata.normalize("NFC", words).casefold().replace("−", "-").split())
+    bare = " ".join(_ARTICLES.sub(" ", _PUNCTUATION.sub("", plain)).split())
+    return bare or plain

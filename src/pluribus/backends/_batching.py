@@ -54,6 +54,8 @@ class Row:
     unwanted: Callable[[], bool]
     """Whether nobody waits for this row any more."""
     owner: Any = None
+    logprobs: list[float] | None = None
+    """Where each token's log-probability goes, in nats, before temperature and top-p; None: nowhere."""
     tokens: list[int] = field(default_factory=list)
     ended: str | PluribusError | None = None
     """The finish reason, or why there is none."""
@@ -203,7 +205,10 @@ class Batcher:
         """Draws one token for each row."""
         asked = [(row.temperature, row.top_p, row.draws.random()) for row in rows]
         temperature, top_p, draws = torch.tensor(asked, device=logits.device, dtype=torch.float32).unbind(1)
-        for row, token in zip(rows, choose(logits, temperature, top_p, draws).tolist(), strict=True):
+        tokens = choose(logits, temperature, top_p, draws)
+        if any(row.logprobs is not None for row in rows):
+            _note_logprobs(rows, logits, tokens)
+        for row, token in zip(rows, tokens.tolist(), strict=True):
             _append(row, token, self._ends)
 
     def _leave(self) -> None:
@@ -249,6 +254,13 @@ def _stream(device: torch.device) -> torch.cuda.Stream | None:
         return None
     torch.cuda.synchronize(device)
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # torch leaves it untyped
+
+
+def _note_logprobs(rows: Sequence[Row], logits: torch.Tensor, tokens: torch.Tensor) -> None:
+    taken = logits.gather(-1, tokens.clamp(min=0)[:, None])[:, 0] - logits.logsumexp(-1)
+    for row, logprob in zip(rows, taken.tolist(), strict=True):
+        if row.logprobs is not None:
+            row.logprobs.append(logprob)
 
 
 def _append(row: Row, token: int, ends: frozenset[int]) -> None:

@@ -29,7 +29,7 @@ from pluribus.types import Completion, Sampling
 if TYPE_CHECKING:
     from pluribus.backends._batching import Batcher, Row
 
-OPTIONS = ("adapter", "device", "dtype", "max_batch", "quantization", "revision")
+OPTIONS = ("adapter", "device", "dtype", "logprobs", "max_batch", "quantization", "revision")
 QUANTIZATIONS = ("8bit", "4bit")
 DTYPES = ("float32", "bfloat16", "float16")
 MAX_BATCH = 256
@@ -52,19 +52,23 @@ def connect(spec: ModelSpec) -> LocalBackend:
         MissingDependency: a package of the extra `local` is not installed.
         UsageError: an option has no such value, or the folder is not there.
     """
+    logprobs = spec.options.get("logprobs") or False
+    if logprobs not in (True, False):
+        raise ConfigError(f"logprobs is {logprobs!r}", hint="write true or false")
     source = _source(spec)
     for package in _packages(source):
         if find_spec(package) is None:
             raise MissingDependency(package, "local")
-    return LocalBackend(spec.model, source)
+    return LocalBackend(spec.model, source, logprobs=logprobs)
 
 
 class LocalBackend:
     """One model in this process. Backends of the same source share the loaded weights; the last one frees them."""
 
-    def __init__(self, model: str, source: Source) -> None:
+    def __init__(self, model: str, source: Source, *, logprobs: bool = False) -> None:
         self._model = model
         self._source = source
+        self._logprobs = logprobs
         self._lease: _Lease | None = _hire(source)
 
     @property
@@ -84,7 +88,7 @@ class LocalBackend:
         began = time.perf_counter()
         lease = self._open()  # held until the reply is there, so closing in between loses nothing
         loop = asyncio.get_running_loop()
-        call = _Call(request, loop, loop.create_future())
+        call = _Call(request, loop, loop.create_future(), self._logprobs)
         lease.worker.submit(call)
         completion = await call.future
         return replace(completion, model=self._model, latency_s=time.perf_counter() - began)
@@ -108,7 +112,8 @@ def _source(spec: ModelSpec) -> Source:
             f"{spec.service}/{spec.name} runs in this process and has no address, found {spec.base_url!r}",
             hint="a served model is vllm/NAME@ADDRESS",
         )
-    options = {"max_batch": MAX_BATCH, **{key: value for key, value in spec.options.items() if value is not None}}
+    said = {key: value for key, value in spec.options.items() if value is not None and key != "logprobs"}
+    options = {"max_batch": MAX_BATCH, **said}
     _one_of("quantization", options.get("quantization"), QUANTIZATIONS)
     _one_of("dtype", options.get("dtype"), DTYPES)
     if type(options["max_batch"]) is not int or options["max_batch"] < 1:
@@ -160,6 +165,8 @@ class _Call:
     request: Request
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Completion]
+    logprobs: bool
+    """Whether the tokens' log-probabilities are wanted."""
 
 
 _Result = tuple[_Call, Completion | PluribusError]
@@ -210,6 +217,7 @@ class _Runner:
             stopped=lambda tokens: bool(stops) and len(tokens) % _STOP_STRIDE == 0 and self._at_stop(tokens, stops),
             unwanted=call.future.cancelled,
             owner=call,
+            logprobs=[] if call.logprobs else None,
         )
 
     def _room(self, used: int) -> int:
@@ -245,6 +253,7 @@ class _Runner:
             reasoning=reasoning,
             prompt_tokens=len(row.prompt),
             completion_tokens=tokens,
+            logprobs=None if row.logprobs is None else tuple(row.logprobs[:tokens]),
             reasoning_tokens=None if reasoning is None else len(self.words.encode(reasoning)),
             cost_usd=0.0,
         )

@@ -193,11 +193,14 @@ def _extras(row: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
 
 
 def _usage(usage: Any, place: str) -> dict[str, int]:
-    counts = usage.items() if isinstance(usage, dict) else [("usage", usage)]
-    for name, value in counts:
-        if name in (*_COUNTS, "usage") and value is not None and (type(value) is not int or value < 0):
-            raise DataError(place, f"{name!r} is {value!r}", hint=f"usage is an object of counts: {', '.join(_COUNTS)}")
-    return {name: value for name, value in counts if name in _COUNTS and value is not None}
+    hint = f"usage is an object of counts: {', '.join(_COUNTS)}"
+    if not isinstance(usage, dict):
+        raise DataError(place, f"'usage' is {usage!r}", hint=hint)
+    counts = {name: usage[name] for name in _COUNTS if usage.get(name) is not None}
+    for name, value in counts.items():
+        if type(value) is not int or value < 0:
+            raise DataError(place, f"{name!r} is {value!r}", hint=hint)
+    return counts
 
 
 def _scores(scores: Any, place: str) -> dict[str, float]:

@@ -6,6 +6,7 @@ Exit codes: 0 done · 1 some questions failed, a seat is not usable, or the work
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ OK, FAILED, USAGE, BUDGET, BUG, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 70, 130, 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code; every expected error is one line on stderr."""
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    for stream in (sys.stdout, sys.stderr):  # a model may write what this terminal, or UTF-8, can not show
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = _guarded(arguments)
         sys.stdout.flush()
@@ -48,5 +52,8 @@ def _guarded(arguments: list[str]) -> int:
 
 def _say(message: str, code: int) -> int:
     """One line on stderr, whatever the message holds."""
-    print(f"pluribus: {' '.join(message.split())}", file=sys.stderr)
+    line = "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(message.split())
+    )
+    print(f"pluribus: {line}", file=sys.stderr)
     return code

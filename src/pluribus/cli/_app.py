@@ -13,10 +13,13 @@ import typer.main
 
 from pluribus import cli
 from pluribus.cli._flags import SWITCH, flat
-from pluribus.errors import UsageError
+from pluribus.errors import UnknownName, UsageError
 
 _ORDER = ("demo", "run", "ask", "show", "list", "export", "import", "doctor", "version")
 """How the help lists them, the walk's order; what is not named here follows."""
+
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 def names() -> list[str]:
@@ -29,10 +32,10 @@ def names() -> list[str]:
 def tree() -> Any:
     """The whole command tree; its parts import what is heavy only when they run."""
     app = typer.Typer(name="pluribus", add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-    app.callback()(_root)
+    app.callback(context_settings=_SETTINGS)(_root)
     for name in names():
         module = importlib.import_module(f"pluribus.cli.{_file(name)}")
-        app.command(name)(flat(getattr(module, _file(name))))
+        app.command(name, context_settings=_SETTINGS)(flat(getattr(module, _file(name))))
     return typer.main.get_command(app)
 
 
@@ -75,5 +78,7 @@ def _words(problem: typer.TyperException) -> str:
     context = getattr(problem, "ctx", None)
     where = f"; see `{context.command_path} --help`" if context is not None else ""
     message = problem.format_message().strip().rstrip(".")
+    if message.startswith("No such command"):
+        return str(UnknownName("command", message.split("'")[1], names()))
     message = message.replace("Value error, ", "").replace("Input should", "it should")
     return f"{message[:1].lower()}{message[1:]}{where}"

@@ -10,7 +10,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from pluribus import cli
 from pluribus.cli import _screen, _transcripts
@@ -57,7 +56,7 @@ def _print(console: Console, answer: Answer, *, show: bool) -> None:
         console.print()
     if answer.decision is None:
         failure = answer.transcript.failure
-        console.print(_screen.remark(f"failed: {failure.message if failure else 'nobody answered'}", "red"))
+        console.print(_screen.line(f"failed: {failure.message if failure else 'nobody answered'}", "red"))
         return
     console.print(_who_said_what(answer, answer.decision))
     console.print()
@@ -75,8 +74,8 @@ def _who_said_what(answer: Answer, decision: Decision) -> Table:
         table.add_column(head)
     for seat in answer.transcript.attempt.agents:
         model = _screen.model(seat.model) + (f", {seat.persona}" if seat.persona else "")
-        said = (_screen.remark(shown(answer.question, row[seat.index])) for row in rounds)
-        table.add_row(str(seat.index + 1), _screen.remark(model), *said)
+        said = (_screen.cell(shown(answer.question, row[seat.index])) for row in rounds)
+        table.add_row(str(seat.index + 1), _screen.cell(model), *said)
     return table
 
 
@@ -94,14 +93,14 @@ def shown(asked: Question, answer: str | None) -> str:
 
 def _facts(answer: Answer, decision: Decision) -> Table:
     facts = _screen.grid()
-    facts.add_row("decision", Text(shown(answer.question, decision.answer), style="bold"))
+    facts.add_row("decision", _screen.text(shown(answer.question, decision.answer), style="bold"))
     votes = ", ".join(f"{shown(answer.question, name)}: {number:g}" for name, number in decision.votes.items())
-    facts.add_row("votes", Text(votes or "none"))
+    facts.add_row("votes", _screen.text(votes or "none"))
     facts.add_row("share", _share(decision))
     if decision.abstained:
         facts.add_row("abstained", f"{decision.abstained} gave no readable answer")
     if answer.transcript.failure is not None:
-        facts.add_row("missing", Text(" ".join(answer.transcript.failure.message.split()), style="yellow"))
+        facts.add_row("missing", _screen.line(answer.transcript.failure.message, style="yellow"))
     used = usage(answer.transcript)
     facts.add_row(
         "used",

@@ -99,11 +99,12 @@ def _print(console: Console, found: list[Finding]) -> None:
     for name in ("seats", "model", "state", "latency", "answered by", "price per M tokens"):
         table.add_column(name, justify="right" if name == "latency" else "left", no_wrap=name in ("state", "latency"))
     for one in found:
-        state = _screen.remark("ok", "green") if one.ok else _screen.remark("failed", "red")
+        state = _screen.cell("ok", "green") if one.ok else _screen.cell("failed", "red")
         latency = _screen.NOTHING if one.latency_s is None else _screen.seconds(one.latency_s)
         price = (one.price or "unpriced") if one.ok else _screen.NOTHING
-        who = _screen.remark(one.answered_by or one.reply or _screen.NOTHING)
-        table.add_row(_places(one.seats), _screen.remark(one.model), state, latency, who, _screen.remark(price))
+        named = "as asked" if one.answered_by == one.model else one.answered_by
+        who = _screen.cell(named or one.reply or _screen.NOTHING)
+        table.add_row(_places(one.seats), _screen.cell(one.model), state, latency, who, _screen.cell(price))
     console.print(table)
     for one in found:
         if one.problem:

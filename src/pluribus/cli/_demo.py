@@ -169,7 +169,7 @@ def _turned(row: Row) -> bool:
 
 
 def _debate_panel(question: Question, key: str | None, transcript: Transcript, row: Row) -> Panel:
-    text = Text(f"{question.text}\n")
+    text = _screen.text(f"{question.text}\n")
     last = -1
     for turn in transcript.turns:
         if turn.round != last:

@@ -100,8 +100,8 @@ def _over_council(values: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[s
 def models(words: Sequence[str]) -> list[str]:
     """The models of `--agent-models`; `#name` alone is another model of the recorded file named before it.
 
-    >>> models(["zoo/llama,zoo/qwen"]), models(["replay/a.jsonl#x,#y"])
-    (['zoo/llama', 'zoo/qwen'], ['replay/a.jsonl#x', 'replay/a.jsonl#y'])
+    >>> models(["local/a,local/b"]), models(["replay/a.jsonl#x,#y"])
+    (['local/a', 'local/b'], ['replay/a.jsonl#x', 'replay/a.jsonl#y'])
     """
     found: list[str] = []
     for word in (part.strip() for text in words for part in text.split(",")):

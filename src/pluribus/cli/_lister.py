@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
 from pluribus import cli, tasks
 from pluribus.backends import aliases, services
@@ -53,7 +52,7 @@ def _table(rows: Sequence[Row]) -> Table:
         number = any(isinstance(row[column], float | int) for row in rows)
         table.add_column(column, justify="right" if number else "left", no_wrap=number or place == 0)
     for row in rows:
-        table.add_row(*(_screen.remark(_cell(name, value)) for name, value in row.items()))
+        table.add_row(*(_screen.cell(_cell(name, value)) for name, value in row.items()))
     return table
 
 
@@ -64,10 +63,10 @@ def _entries(rows: Sequence[Row]) -> Table:
     grid.add_column(overflow="fold")
     for row in rows:
         name, *_ = row.values()
-        grid.add_row(Text(str(name)), Text(str(row["what"])))
+        grid.add_row(_screen.text(str(name)), _screen.text(str(row["what"])))
         rest = [f"{key} {_cell(key, value)}" for key, value in list(row.items())[1:] if value and key != "what"]
         if rest:
-            grid.add_row("", Text("; ".join(rest), style="dim"))
+            grid.add_row("", _screen.text("; ".join(rest), style="dim"))
     return grid
 
 
@@ -77,10 +76,15 @@ def _cell(column: str, value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}={'none' if item is None else item}" for name, item in value.items())
+        return ", ".join(f"{name}={_setting(item)}" for name, item in value.items())
     if isinstance(value, float):
         return _screen.share(value) if column == "accuracy" else f"{value:g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _setting(value: Any) -> str:
+    """As `--set` takes it."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _first_line(member: Any) -> str:

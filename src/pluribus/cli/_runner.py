@@ -77,11 +77,11 @@ def _before(show: Console, prepared: Prepared, answered: int, job: Job) -> None:
     show.print(_tables.seating(prepared.table))
     skipped = prepared.task.skipped
     for place in skipped[:3]:
-        show.print(_screen.remark(f"skipped {place}", "yellow"))
+        show.print(_screen.line(f"skipped {place}", "yellow"))
     if len(skipped) > 3:
-        show.print(_screen.remark(f"skipped {_screen.plural(len(skipped) - 3, 'more line')}", "yellow"))
+        show.print(_screen.line(f"skipped {_screen.plural(len(skipped) - 3, 'more line')}", "yellow"))
     if job.resumes not in (None, prepared.id):
-        show.print(_screen.remark("the questions or the prompts changed since: this is a new run", "yellow"))
+        show.print(_screen.line("the questions or the prompts changed since: this is a new run", "yellow"))
 
 
 def _run(show: Console, prepared: Prepared, store: Store, answered: int, json: bool) -> int:
@@ -118,7 +118,7 @@ def after(show: Console, result: RunResult, duration_s: float | None = None) -> 
 
 def _ending(show: Console, result: RunResult) -> None:
     if result.stopped:
-        show.print(_screen.remark(f"stopped: {result.stopped}", "yellow"))
+        show.print(_screen.line(f"stopped: {result.stopped}", "yellow"))
     if len(result.rows) < result.asked:
         left = f"{result.asked - len(result.rows):,} of {_screen.plural(result.asked, 'question')} not asked yet"
         show.print(f"{left}; go on with: {_again(result.name)}", style="yellow", soft_wrap=True)

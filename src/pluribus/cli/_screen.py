@@ -51,9 +51,30 @@ def grid() -> Table:
     return facts
 
 
-def remark(text: str, style: str = "") -> Text:
-    """One line, cut off where the terminal ends; nothing in it is markup."""
-    return Text(" ".join(text.split()), style=style, no_wrap=True, overflow="ellipsis")
+def text(said: str, style: str = "") -> Text:
+    """Text as it was said: nothing in it is markup, and nothing in it steers the terminal.
+
+    >>> text("[bold]\\x1b[2J").plain
+    '[bold]␛[2J'
+    """
+    return Text(said.translate(_STEERING), style=style)
+
+
+_TURNING = (*range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_STEERING = dict.fromkeys(_TURNING, 0xFFFD) | {c: 0x2400 + c for c in range(32) if chr(c) not in "\n\t"}
+"""Control characters, and those that turn the direction of writing → a sign one can see."""
+
+
+def line(said: str, style: str = "") -> Text:
+    """`text` in one line, broken where the screen ends."""
+    return text(" ".join(said.split()), style)
+
+
+def cell(said: str, style: str = "") -> Text:
+    """`text` in one line, cut off where a table's column ends."""
+    one = line(said, style)
+    one.no_wrap, one.overflow = True, "ellipsis"
+    return one
 
 
 def model(name: str) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table
-from rich.text import Text
 
 from pluribus import cli
 from pluribus.agents import SeatPlan, seats
@@ -56,10 +55,10 @@ def whole(name: str, *, home: Path | None, json: bool) -> int:
 def _facts(stored: RunRow, result: RunResult) -> Table:
     config = make_config(stored.config, f"run {stored.name}")
     facts = _screen.grid()
-    facts.add_row("run", Text(f"{stored.name} ({stored.id})", style="bold"))
+    facts.add_row("run", _screen.text(f"{stored.name} ({stored.id})", style="bold"))
     facts.add_row("begun", f"{when(stored.created)}, {stored.status}")
-    facts.add_row("task", Text(f"{result.task}: {_screen.plural(result.asked, 'question')}"))
-    facts.add_row("method", Text(_tables.method_words(result.table)))
+    facts.add_row("task", _screen.text(f"{result.task}: {_screen.plural(result.asked, 'question')}"))
+    facts.add_row("method", _screen.text(_tables.method_words(result.table)))
     facts.add_row("decision", f"{config.rule}; ties: {config.tie}; seed {config.seed}")
     return facts
 
@@ -121,10 +120,12 @@ def _find(attempts: list[tuple[str, str]], wanted: str, run: str) -> tuple[str, 
 
 def _conclude(console: Console, question: Question, transcript: Transcript, decision: Decision | None) -> None:
     if transcript.failure is not None:
-        console.print(_screen.remark(f"{transcript.status}: {transcript.failure.message}", "yellow"))
+        console.print(_screen.line(f"{transcript.status}: {transcript.failure.message}", "yellow"))
     if decision is not None:
         votes = ", ".join(f"{answer}: {number:g}" for answer, number in decision.votes.items())
-        console.print(Text(f"decision: {shown(question, decision.answer)}  ({votes or 'no vote'})", style="bold"))
+        console.print(
+            _screen.text(f"decision: {shown(question, decision.answer)}  ({votes or 'no vote'})", style="bold")
+        )
 
 
 # --- prompts -------------------------------------------------------------------------------------------------------
@@ -160,10 +161,10 @@ def prompt(method: str | None, *, prompts: str | None, personas: str | None, per
         return cli.OK
     console = _screen.out()
     for name, messages in sent.items():
-        console.print(Rule(Text(f"{name} ({words.name})", style="bold"), align="left", style="dim"))
+        console.print(Rule(_screen.text(f"{name} ({words.name})", style="bold"), align="left", style="dim"))
         for message in messages:
-            console.print(Text(f"[{message.role}]", style="dim"))
-            console.print(Text(message.content))
+            console.print(_screen.text(f"[{message.role}]", style="dim"))
+            console.print(_screen.text(message.content))
         console.print()
     return cli.OK
 

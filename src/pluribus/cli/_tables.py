@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from pluribus.backends import ModelSpec
 from pluribus.cli import _screen
+from pluribus.evaluate import Row
 from pluribus.run import Forecast, Prepared, RunResult
 from pluribus.run import Table as Council
 from pluribus.types import Score, Seat
 
 WIDE = 110
 """From so many columns on the scores fit one table."""
+_SEAT = re.compile(r"\bseat (\d+) in round")
 _REASONS = 5
 """Reasons of failures that are spelled out."""
 
@@ -35,10 +37,10 @@ def facts(prepared: Prepared, answered: int) -> Table:
     """
     config, task, told = prepared.config, prepared.task, prepared.forecast
     grid = _screen.grid()
-    grid.add_row("run", Text(prepared.name, style="bold"))
+    grid.add_row("run", _screen.text(prepared.name, style="bold"))
     stored = f"; {answered:,} answered before" if answered else ""
     grid.add_row("task", f"{task.task} ({task.split}): {_screen.plural(told.questions, 'question')}{stored}")
-    grid.add_row("method", Text(method_words(prepared.table)))
+    grid.add_row("method", _screen.text(method_words(prepared.table)))
     grid.add_row("decision", f"{config.rule}; ties: {config.tie}; seed {config.seed}")
     grid.add_row("forecast", forecast(told))
     return grid
@@ -81,7 +83,7 @@ def seating(council: Council) -> Table:
     for cells, group in groupby(enumerate(rows, 1), key=lambda pair: pair[1]):
         places = [place for place, _ in group]
         seat = str(places[0]) if len(places) == 1 else f"{places[0]} – {places[-1]}"
-        table.add_row(seat, *(_screen.remark(cells[name]) for name in columns))
+        table.add_row(seat, *(_screen.cell(cells[name]) for name in columns))
     return table
 
 
@@ -128,17 +130,19 @@ def _score_table(result: RunResult, lines: Sequence[Score], heads: Sequence[str]
     for place, line in enumerate(lines):
         council = place == len(lines) - 1
         cells = _cells(line)
-        who = _council_words(result.table) if council else _seat_words(result.table.seats[place])
-        name = "council" if council else f"seat {place + 1}"
+        name, who = _last(result.table) if council else (f"seat {place + 1}", _seat_words(result.table.seats[place]))
         table.add_row(
-            name, *([_screen.remark(who)] if models else []), *(cells[head] for head in heads),
+            name, *([_screen.cell(who)] if models else []), *(cells[head] for head in heads),
             style="bold" if council else "", end_section=place == len(lines) - 2,
         )  # fmt: skip
     return table
 
 
-def _council_words(table: Council) -> str:
-    return f"{table.method} of {len(table.seats)}" if len(table.seats) > 1 else table.method
+def _last(table: Council) -> tuple[str, str]:
+    """Name and words of the line that holds the whole: a council, or the one agent there is."""
+    if len(table.seats) > 1:
+        return "council", f"{table.method} of {len(table.seats)}"
+    return table.method, _seat_words(table.seats[0])
 
 
 def _seat_words(seat: Seat) -> str:
@@ -159,20 +163,32 @@ def _cells(line: Score) -> dict[str, str]:
     }
 
 
-def troubles(result: RunResult) -> list[Text]:
+def troubles(result: RunResult) -> list[RenderableType]:
     """Failed and degraded questions, by reason."""
-    degraded = Counter(row.reason or "unknown" for row in result.rows if row.status == "degraded")
-    return [*_reasons("failed", result.failures()), *_reasons("went on without a seat", degraded)]
+    return [*_reasons("failed", result.rows, "failed"), *_reasons("went on without a seat", result.rows, "degraded")]
 
 
-def _reasons(what: str, reasons: Counter[str]) -> Iterable[Text]:
-    if reasons:
-        yield Text(f"{_screen.plural(reasons.total(), 'question')} {what}:", style="yellow")
-    for reason, number in reasons.most_common(_REASONS):
-        yield _screen.remark(f"{number:>6,} × {reason}")
+def _reasons(what: str, rows: Iterable[Row], status: str) -> Iterator[RenderableType]:
+    reasons = Counter(_reason(row) for row in rows if row.status == status)
+    if not reasons:
+        return
+    yield _screen.text(f"{_screen.plural(reasons.total(), 'question')} {what}:", style="yellow")
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(justify="right", min_width=5)
+    grid.add_column(overflow="fold")
+    common = reasons.most_common(_REASONS)
+    for reason, number in common:
+        grid.add_row(f"{number:,} ×", _screen.line(reason))
     if len(reasons) > _REASONS:
-        rest = reasons.total() - sum(number for _, number in reasons.most_common(_REASONS))
-        yield Text(f"{rest:>6,} for {len(reasons) - _REASONS:,} other reasons")
+        rest = reasons.total() - sum(number for _, number in common)
+        grid.add_row(f"{rest:,} ×", f"{_screen.plural(len(reasons) - _REASONS, 'other reason')}")
+    yield grid
+
+
+def _reason(row: Row) -> str:
+    """Why, as it is for many questions: without the question's own name, and with seats counted from 1 as elsewhere."""
+    reason = (row.reason or "unknown").replace(row.question_id, "…")
+    return _SEAT.sub(lambda seat: f"seat {int(seat[1]) + 1} in round", reason)
 
 
 def score_object(line: Score) -> dict[str, Any]:

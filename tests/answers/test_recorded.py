@@ -1,0 +1,73 @@
+"""Answers read out of real models' recorded outputs, against the verdicts their sources published."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pluribus.answers import canonical, read
+from pluribus.types import Question
+
+PUBLISHED = {"6b_finetuning": 286, "6b_verification": 515, "175b_finetuning": 458, "175b_verification": 742}
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path) as file:
+        yield from (json.loads(line) for line in file)
+
+
+def _questions(folder: Path) -> tuple[dict[str, Question], dict[str, str]]:
+    asked, keys = {}, {}
+    for row in _rows(folder / "questions.jsonl.gz"):
+        asked[row["id"]] = Question(row["id"], "t", row["question"], row["kind"], tuple(row.get("choices", ())))
+        keys[row["id"]] = row["answer"]
+    return asked, keys
+
+
+def _agreement(folder: Path, styles: tuple[str, ...] = ("",)) -> float:
+    """Share of equal answers among the rows where both the source's parser and ours found one of the kind."""
+    asked, _ = _questions(folder)
+    equal = both = 0
+    for row in _rows(folder / "outputs.jsonl.gz"):
+        recorded = row["recorded_answer"]
+        if recorded is None or not row["model"].endswith(styles):
+            continue
+        question = asked[row["question_id"]]
+        theirs, ours = canonical(question, str(recorded)), read(question, row["text"])
+        if theirs is not None and ours is not None:
+            both += 1
+            equal += theirs == ours
+    assert both > 1000
+    return equal / both
+
+
+def test_four_gsm8k_models_are_scored_as_published(shared_data: Path) -> None:
+    folder = shared_data / "recorded" / "gsm8k_4models"
+    asked, keys = _questions(folder)
+    right = dict.fromkeys(PUBLISHED, 0)
+    for row in _rows(folder / "outputs.jsonl.gz"):
+        question = asked[row["question_id"]]
+        correct = read(question, row["text"]) == canonical(question, keys[question.id])
+        assert correct == row["recorded_correct"], row
+        right[row["model"]] += correct
+    assert right == PUBLISHED
+
+
+@pytest.mark.parametrize(
+    ("name", "styles"),
+    [
+        ("gsm8k_24runs", ("COT", "LtM")),
+        ("svamp_18runs", ("COT", "LtM")),
+        ("aqua_30runs", ("COT", "LtM", "standard")),
+        ("strategyqa_18runs", ("",)),
+        ("mmlu_pro_logic_medicine_29models", ("",)),
+        ("math_l5_43models", ("",)),
+    ],
+)
+def test_reads_what_the_source_read(shared_data: Path, name: str, styles: tuple[str, ...]) -> None:
+    assert _agreement(shared_data / "recorded" / name, styles) > 0.99
