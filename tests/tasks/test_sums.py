@@ -18,8 +18,8 @@ from pluribus.tasks.sums import Step, equations, load, problem
 def test_question_zero_is_the_same_on_every_machine() -> None:
     question, key = next(load("test"))
     assert question.id == "sums/test/0"
-    assert question.text.startswith("Kim has 75 beads. Kim gives 42 beads away. A friend gives Kim 48 beads.")
-    assert key.answer == "33"
+    assert question.text.startswith("There are 30 plums on the table of Uma. The walk home takes 71 minutes. Uma buys 5 more.")
+    assert key.answer == "76"
 
 
 def test_load_twice_gives_the_same() -> None:

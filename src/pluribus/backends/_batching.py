@@ -28,11 +28,12 @@ _LONGEST_WAIT = 8
 """Steps after which waiting rows join, however few they are."""
 _JOINING_SHARE = 16
 """Waiting rows join at once when they are at least one in so many of the running ones."""
-_SLACK = 64
-"""Columns added at once when the cache has to grow."""
+_SLACK = 192
+"""Free columns on each side of the rows in a cache that is laid out anew: steps until the next time, and how much
+longer a prompt may be that joins until then."""
 _SMALL_MODEL = 20_000_000
-"""A CPU runs a model of fewer parameters on one thread: its operations are too short to be shared, and several such
-models, or other programs, then do not wait for each other at every one of them."""
+"""On a CPU, a model of fewer parameters computes on one thread: its operations are so short that threads which wait
+for each other at every one of them lose far more on a busy machine than they gain on an idle one."""
 _THREADS = torch.get_num_threads()
 _TOP_P_FIRST = 64
 """How many of the likeliest tokens are looked at before the whole vocabulary is sorted for top-p."""
@@ -83,7 +84,7 @@ class Batcher:
         self._ends = ends
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
         self._stream = _stream(model.device)
-        self._cache = _Slab(self._layers)
+        self._cache = _Slab(self._layers, self.max_batch)
         self._begins: list[int] = []
         """The cache column of each running row's first token."""
         self._patience = 0
@@ -131,7 +132,7 @@ class Batcher:
     def release(self) -> None:
         """Gives the cache's memory back; running rows are forgotten."""
         self.running, self._begins, self._tried = [], [], []
-        self._cache = _Slab(self._layers)
+        self._cache = _Slab(self._layers, self.max_batch)
 
     def _join(self) -> None:
         """Waiting rows join when they are worth a forward pass of their own or have waited long enough."""
@@ -357,7 +358,8 @@ class _Slab(Cache):
     and finite, because the memory starts as zeros.
     """
 
-    def __init__(self, layers: int) -> None:
+    def __init__(self, layers: int, most_rows: int) -> None:
+        self._most_rows = most_rows
         self.planes = [_Plane(self) for _ in range(layers)]
         super().__init__(layers=list(self.planes))
         self.rows = 0
@@ -381,11 +383,11 @@ class _Slab(Cache):
         """
         if rows <= self.rows and width <= self.edge < self.columns:
             return 0
-        edge = max(self.edge - low, width)
-        if edge + _SLACK > self.columns:
-            self.columns = edge + edge // 2 + _SLACK
-        if rows > self.rows:
-            self.rows = max(rows, 2 * self.rows)
+        used = max(self.edge - low, width)
+        if rows > self.rows or used + _SLACK > self.columns:
+            self.columns = max(self.columns, used + 2 * _SLACK)
+            self.rows = max(rows, min(self._most_rows, 1 << rows.bit_length()))
+        edge = used + (self.columns - used) // 2
         for plane in self.planes:
             plane.relay(live, slice(low, self.edge), edge)
         shift, self.edge = edge - self.edge, edge

@@ -29,7 +29,7 @@ SKILLS = ("add", "subtract", "multiply", "half", "third", "groups", "percent", "
 
 LARGEST = 250
 """No quantity on the way passes this."""
-STEPS: Mapping[int, float] = {2: 0.34, 3: 0.32, 4: 0.20, 5: 0.09, 6: 0.05}
+STEPS: Mapping[int, float] = {2: 0.10, 3: 0.20, 4: 0.30, 5: 0.25, 6: 0.15}
 DISTRACTORS: Mapping[int, float] = {0: 0.60, 1: 0.28, 2: 0.12}
 PERCENTS = (20, 25, 40, 60, 75, 80)
 
@@ -144,18 +144,21 @@ def problem(split: str, index: int) -> Problem:
     return draw(random.Random(seed_of("sums", split, index)), split)
 
 
-def draw(rng: random.Random, split: str, rates: Mapping[str, float] | None = None) -> Problem:
+def draw(
+    rng: random.Random, split: str, rates: Mapping[str, float] | None = None, lengths: Mapping[int, float] = STEPS
+) -> Problem:
     """One problem of a split.
 
     Args:
         rng: where the randomness comes from.
         split: the split the sum must belong to.
         rates: how often each skill comes up, relative to its normal rate of 1.
+        lengths: number of steps → its weight.
     """
     weights = [COMMONNESS[skill] * (1.0 if rates is None else rates.get(skill, 1.0)) for skill in SKILLS]
     bucket = _BUCKETS[split]
     while True:
-        start, steps = _structure(rng, weights)
+        start, steps = _structure(rng, weights, lengths)
         if _bucket(start, steps) in bucket:
             return _word(rng, start, steps)
 
@@ -272,8 +275,8 @@ def _step(rng: random.Random, skill: str, value: int) -> Step | None:
     return Step(skill, number) if number is not None else None
 
 
-def _structure(rng: random.Random, weights: list[float]) -> tuple[int, tuple[Step, ...]]:
-    count = rng.choices(list(STEPS), list(STEPS.values()))[0]
+def _structure(rng: random.Random, weights: list[float], lengths: Mapping[int, float]) -> tuple[int, tuple[Step, ...]]:
+    count = rng.choices(list(lengths), list(lengths.values()))[0]
     start = value = 6 + int(rng.random() * 94)
     steps: list[Step] = []
     while len(steps) < count:
