@@ -17,7 +17,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 $(VENV)/.dev: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) torch==2.13.0
-	$(PIP) -c constraints.txt -e '.[all,dev]'
+	$(PIP) -c constraints.txt -e '.[local,hub,report,dev]'
 	touch $@
 
 demo: $(VENV)/.demo  ## the whole walk on embedded models: no key, no network, no GPU

@@ -10,22 +10,26 @@ Shapes: _B rows in the batch, _W columns in view, _V vocabulary.
 from __future__ import annotations
 
 import inspect
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache, CacheLayerMixin, get_layer_types_and_kwargs
 
 from pluribus.errors import BackendError, PluribusError, UsageError
 
-_PREFILL_TOKENS = 8192
+_PREFILL_TOKENS = 4096
 """Most padded prompt tokens in one forward pass; prompts are sorted by length first, so little of it is padding."""
 _LONGEST_WAIT = 8
 """Steps after which waiting rows join, however few they are."""
+_MOST_PASSES = 16
+"""Joins after which the row that waits longest joins, whatever its length."""
 _JOINING_SHARE = 16
 """Waiting rows join at once when they are at least one in so many of the running ones."""
 _SLACK = 192
@@ -62,6 +66,10 @@ class Row:
     """The finish reason, or why there is none."""
 
     @property
+    def size(self) -> int:
+        return len(self.prompt) + len(self.tokens)
+
+    @property
     def context(self) -> tuple[int, ...]:
         return (*self.prompt, *self.tokens) if self.tokens else self.prompt
 
@@ -88,6 +96,8 @@ class Batcher:
         self._begins: list[int] = []
         """The cache column of each running row's first token."""
         self._patience = 0
+        self._passes = 0
+        """Joins since the oldest waiting row was sure to be among them."""
         self._done: list[Row] = []
         self._tried: list[Row] = []
         """The rows of the last forward pass, and those that ran beside it."""
@@ -141,17 +151,36 @@ class Batcher:
         if room <= 0 or (room * _JOINING_SHARE < len(self.running) and self._patience < _LONGEST_WAIT):
             return
         self._patience = 0
-        rows = [self.waiting.popleft() for _ in range(room)]
-        wanted = [row for row in rows if not row.unwanted()]
+        wanted = [row for row in self._choose_joining(room) if not row.unwanted()]
         chunks = deque(_chunks(wanted))
         self._tried = [*self.running, *wanted]
         try:
-            self._reserve(len(self._tried), max((len(row.context) for row in wanted), default=0))
+            self._reserve(len(self._tried), max((row.size for row in wanted), default=0))
             while chunks:
                 self._prefill(chunks[0])
                 chunks.popleft()
         finally:  # after an error, those that did not get in wait on
             self.waiting.extendleft(row for chunk in reversed(chunks) for row in reversed(chunk))
+
+    def _choose_joining(self, room: int) -> list[Row]:
+        """Takes out of the line the rows nearest in length to those that run, as every row is as wide as the longest.
+
+        The oldest row sets the length when nothing runs, or when it has been passed over for too long.
+        """
+        if room == len(self.waiting):
+            rows, self.waiting = list(self.waiting), deque()
+            return rows
+        self._passes += 1
+        lengths = sorted(row.size for row in self.running)
+        if not lengths or self._passes > _MOST_PASSES:
+            self._passes = 0
+            lengths = [self.waiting[0].size]
+        middle = lengths[len(lengths) // 2]
+        order = sorted(range(len(self.waiting)), key=lambda i: abs(self.waiting[i].size - middle))
+        taken = set(order[:room])
+        rows = [row for i, row in enumerate(self.waiting) if i in taken]
+        self.waiting = deque(row for i, row in enumerate(self.waiting) if i not in taken)
+        return rows
 
     def _prefill(self, rows: list[Row]) -> None:
         """Runs the prompts of new rows; equal contexts are run once and copied."""
@@ -242,7 +271,7 @@ class Batcher:
             return
         row = self.waiting.popleft()
         row.ended = BackendError(
-            f"out of memory on {self._model.device} with one sequence of {len(row.context)} tokens: "
+            f"out of memory on {self._model.device} with one sequence of {row.size} tokens: "
             f"{str(error).splitlines()[0]}",
             hint="choose a smaller model or max_tokens, or quantization: 4bit",
         )
@@ -323,8 +352,8 @@ def _least_kept(weights: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
 def _chunks(rows: Sequence[Row]) -> Iterator[list[Row]]:
     """Rows by length, cut so that a chunk's padded tokens stay within the limit."""
     chunk: list[Row] = []
-    for row in sorted(rows, key=lambda row: len(row.context)):
-        if chunk and (len(chunk) + 1) * len(row.context) > _PREFILL_TOKENS:
+    for row in sorted(rows, key=lambda row: row.size):
+        if chunk and (len(chunk) + 1) * row.size > _PREFILL_TOKENS:
             yield chunk
             chunk = []
         chunk.append(row)
@@ -421,7 +450,12 @@ class _Plane(CacheLayerMixin):  # type: ignore[no-untyped-call]  # transformers 
         self.is_initialized = True
 
     def _blank(self, like: torch.Tensor) -> torch.Tensor:
-        return like.new_zeros(self._slab.rows, like.shape[1], self._slab.columns, like.shape[3])
+        shape = (self._slab.rows, like.shape[1], self._slab.columns, like.shape[3])
+        if like.device.type != "cpu":
+            return like.new_zeros(shape)
+        # numpy's zeros are the system's: memory that is never used is never touched.
+        zeros = np.zeros(math.prod(shape) * like.element_size(), dtype=np.uint8)
+        return torch.from_numpy(zeros).view(like.dtype).view(shape)
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any

@@ -37,7 +37,7 @@ MAX_BATCH = 256
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?\Z")
 _GATHER_S = 0.002
 """How long an idle worker waits for more after the first request: a council's seats ask within one tick."""
-_IDLE_S = 2.0
+_IDLE_S = 10.0
 """After so long without a request the worker gives the key-value cache's memory back."""
 _PARTING_S = 5.0
 """How long closing waits for the worker to finish its step."""
