@@ -304,32 +304,64 @@ class _Cramped(torch.nn.Module):  # type: ignore[misc]  # torch is loaded by imp
         super().__init__()
         self.model, self.room = model, room
         self.config, self.device = model.config, model.device
+        self.error = torch.OutOfMemoryError("no room")
 
     def forward(self, input_ids: Any, attention_mask: Any, position_ids: Any, **others: Any) -> Any:
         if len(input_ids) > self.room:
-            raise torch.OutOfMemoryError("no room")
+            raise self.error
         return self.model(input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids, **others)
+
+
+def _row(prompt: Sequence[int], budget: int, seed: int = 0) -> Row:
+    return Row(
+        tuple(prompt), budget, 0.0, 1.0, draws=random.Random(seed), stopped=lambda _: False, unwanted=lambda: False
+    )
 
 
 def _run(model: Any, n: int, max_batch: int) -> list[Row]:
     batcher = Batcher(model, frozenset(), max_batch)
-    prompts = [tuple(range(4, 9 + i)) for i in range(n)]
-    rows = [
-        Row(
-            prompt,
-            3 + i,
-            0.0,
-            1.0,
-            draws=random.Random(i),
-            stopped=lambda _: False,
-            unwanted=lambda: False,
-        )
-        for i, prompt in enumerate(prompts)
-    ]
+    rows = [_row(range(4, 9 + i), 3 + i) for i in range(n)]
     batcher.waiting.extend(rows)
     while batcher.busy:
         batcher.advance()
     return rows
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral"])
+def test_rows_that_join_later_and_caches_that_are_laid_out_anew_change_nothing(family: str) -> None:
+    model = _model(family, _tokenizer())
+    batcher = Batcher(model, frozenset(), 8)
+    rows = [_row(range(4, 6 + 9 * (i % 5)), 110, i) for i in range(6)]
+    for row in rows:
+        batcher.waiting.append(row)
+        for _ in range(9):
+            batcher.advance()
+    while batcher.busy:
+        batcher.advance()
+    for row in rows:
+        alone = Batcher(model, frozenset(), 1)
+        twin = _row(row.prompt, 110)
+        alone.waiting.append(twin)
+        while alone.busy:
+            alone.advance()
+        assert row.tokens == twin.tokens
+        assert len(row.tokens) == 110
+
+
+def test_after_a_foreign_error_every_row_ends_and_the_next_runs() -> None:
+    model = _model("llama", _tokenizer())
+    broken = _Cramped(model, 2)
+    broken.error = RuntimeError("a kernel failed")
+    batcher = Batcher(broken, frozenset(), 8)
+    batcher.waiting.extend([_row([5, 6, 7], 4), _row([5, 6], 4), _row([5], 4)])
+    with pytest.raises(RuntimeError, match="a kernel failed"):
+        batcher.advance()
+    failed = batcher.fail(BackendError("it failed"))
+    assert len(failed) == 3 and all(isinstance(row.ended, BackendError) for row in failed)
+    assert not batcher.busy
+    batcher.waiting.append(_row([5], 2))
+    ended = [row for _ in range(3) for row in batcher.advance()]
+    assert [row.ended for row in ended] == ["length"]
 
 
 def test_out_of_memory_halves_the_batch_and_goes_on() -> None:

@@ -28,11 +28,13 @@ _PREFILL_TOKENS = 4096
 """Most padded prompt tokens in one forward pass; prompts are sorted by length first, so little of it is padding."""
 _LONGEST_WAIT = 8
 """Steps after which waiting rows join, however few they are."""
+_COPIED_ROWS = 16
+"""Rows moved at once within the cache: what is copied on the way stays in the processor's own memory."""
 _MOST_PASSES = 16
 """Joins after which the row that waits longest joins, whatever its length."""
 _JOINING_SHARE = 16
 """Waiting rows join at once when they are at least one in so many of the running ones."""
-_SLACK = 192
+_SLACK = 96
 """Free columns on each side of the rows in a cache that is laid out anew: steps until the next time, and how much
 longer a prompt may be that joins until then."""
 _SMALL_MODEL = 20_000_000
@@ -483,12 +485,12 @@ class _Plane(CacheLayerMixin):  # type: ignore[no-untyped-call]  # transformers 
             self.stored_values = self._relaid(self.stored_values, live, used, edge)
 
     def _relaid(self, old: torch.Tensor, live: int, used: slice, edge: int) -> torch.Tensor:
-        kept = old[:live, :, used]
-        if (old.shape[0], old.shape[2]) == (self._slab.rows, self._slab.columns):
-            kept, new = kept.clone(), old
-        else:
+        new = old
+        if (old.shape[0], old.shape[2]) != (self._slab.rows, self._slab.columns):
             new = self._blank(old)
-        new[:live, :, edge - kept.shape[2] : edge] = kept
+        kept, place = old[:live, :, used], new[:live, :, edge - (used.stop - used.start) : edge]
+        for source, target in zip(torch.split(kept, _COPIED_ROWS), torch.split(place, _COPIED_ROWS), strict=True):
+            target.copy_(source.clone() if new is old else source)
         return new
 
     def move(self, sources: Sequence[int], targets: Sequence[int], used: slice) -> None:

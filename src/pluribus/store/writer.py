@@ -8,6 +8,8 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from pluribus.errors import StoreError
@@ -143,8 +145,8 @@ class Writer:
     def _commit(self, statements: Sequence[Statement]) -> None:
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            for sql, row in statements:
-                self._db.execute(sql, row)
+            for sql, group in groupby(statements, key=itemgetter(0)):
+                self._db.executemany(sql, map(itemgetter(1), group))
             self._db.execute("COMMIT")
         except BaseException:
             if self._db.in_transaction:  # a full disk rolls back by itself

@@ -1,6 +1,7 @@
 """The four architectures, all with hidden size 128, four layers, tied embeddings and normalized queries and keys.
 
-Families without that normalization (Llama, Mistral, GPT-NeoX) were tried: at equal steps they stay far behind.
+That normalization is why these four: Llama, which has none, had a loss of 0.23 nats after 1,150 steps where Qwen3 had
+0.08 (one run each).
 """
 
 from __future__ import annotations

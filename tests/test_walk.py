@@ -1,0 +1,46 @@
+"""The whole walk as a newcomer takes it: the demo's own command, on the embedded models, offline."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pluribus import Council, Store
+from pluribus.run import reload
+
+pytest.importorskip("torch", reason="the zoo runs on torch: pip install 'pluribus[local]'")
+
+
+def pluribus(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "import sys; from pluribus.cli import main; sys.exit(main())", *arguments]
+    environment = os.environ | {"PLURIBUS_HOME": str(home), "HF_HUB_OFFLINE": "1", "COLUMNS": "120"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
+
+
+def test_the_demo_measures_every_arm_and_stores_it(tmp_path: Path) -> None:
+    done = pluribus("demo", "--questions", "20", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "At 8 calls a question" in done.stdout
+    assert "round 1, after reading the others" in done.stdout
+    with Store.open(tmp_path) as store:
+        runs = [reload(store, listed.id) for listed in store.runs()]
+    methods = [result.table.method for result in runs]
+    assert sorted(set(methods)) == ["debate", "self_consistency", "single", "vote"]
+    assert methods.count("debate") == 3
+    assert all(result.score.failed == 0 and len(result.rows) == result.asked for result in runs)
+    equal_calls = [result.score.calls for result in runs if result.table.method in ("debate", "self_consistency")]
+    assert set(equal_calls) == {8 * 20}
+
+
+def test_the_python_door_asks_and_runs(tmp_path: Path) -> None:
+    council = Council(["zoo/qwen", "zoo/olmo"], method="debate", settings={"debate_rounds": 1}, home=tmp_path)
+    answer = council.ask("Ann has 12 apples. Ann buys 7 more. How many apples does Ann have now?", kind="number")
+    assert answer.decision is not None
+    assert len(answer.transcript.turns) == 4
+    result = council.run("sums", limit=5)
+    assert (len(result.rows), result.score.failed) == (5, 0)
+    assert list(result.frame()["question_id"]) == [f"sums/test/{i}" for i in range(5)]
