@@ -1,7 +1,8 @@
 """What all services that speak OpenAI's chat API share: the request, the reply, the errors.
 
-The SDK is used for what it knows (addresses, headers, authentication); bodies are read here, because its reply
-models cost as much time as the rest of a call.
+The SDK is used for what it knows: the first call goes through it, and its address and headers serve all that follow
+on the same connection pool. Bodies are written and read here. What the SDK adds around each call (options, models of
+request and reply) would take twice the time of the call itself.
 """
 
 from __future__ import annotations
@@ -125,41 +126,76 @@ def on_loopback(url: str) -> bool:
 # --- the backend -----------------------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
+class Line:
+    """An open way to one address: the SDK's client, its connection pool, and the form of its requests."""
+
+    sdk: AsyncOpenAI
+    pool: httpx2.AsyncClient
+    form: httpx2.Request | None = None
+    """A request as the SDK makes it, once one was answered."""
+
+    async def post(self, body: Mapping[str, Any]) -> httpx2.Response:
+        """The response, whatever its status."""
+        import httpx2
+        import openai
+
+        if self.form is not None:
+            return await self.pool.send(_like(self.form, body))
+        try:
+            response = await self.sdk.post("/chat/completions", cast_to=httpx2.Response, body=body)
+        except openai.APIStatusError as error:
+            response = error.response
+        self.form = response.request
+        return response
+
+
+def _like(form: httpx2.Request, body: Mapping[str, Any]) -> httpx2.Request:
+    import httpx2
+
+    headers = [(name, value) for name, value in form.headers.raw if name.lower() != b"content-length"]
+    content = json.dumps(body).encode()
+    return httpx2.Request(form.method, form.url, headers=headers, content=content, extensions=dict(form.extensions))
+
+
+OpenClient = Callable[[Endpoint, str, "httpx2.AsyncClient"], "AsyncOpenAI"]
+
+
 class ChatBackend:
     """Asks one model of one service. Nothing is sent before the first `complete`.
 
     `adjusted` holds what the model was found to refuse: parameter → the name it is sent under, or None: not sent.
     """
 
-    def __init__(self, endpoint: Endpoint, open_client: Callable[[Endpoint, str], AsyncOpenAI]) -> None:
+    def __init__(self, endpoint: Endpoint, open_client: OpenClient) -> None:
         self.endpoint = endpoint
         self.model = endpoint.model
         self.adjusted: dict[str, str | None] = {}
         self._open_client = open_client
         self._urls = itertools.cycle(endpoint.urls)
-        self._clients: dict[str, AsyncOpenAI] = {}
+        self._lines: dict[str, Line] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def complete(self, request: Request) -> Completion:
         url = next(self._urls)
-        client = self._client(url)  # the first one imports the SDK, which is no part of the call's latency
+        line = self._line(url)  # the first one imports the SDK, which is no part of the call's latency
         body = _body(self.endpoint, request)
         started = time.perf_counter()
-        content = await self._answered(client, url, body)
+        content = await self._answered(line, url, body)
         latency_s = time.perf_counter() - started
         stop = request.sampling.stop if "stop" in self.adjusted else ()
         return _completion(self.endpoint, url, content, latency_s, stop)
 
     async def close(self) -> None:
-        clients, self._clients = self._clients, {}
-        for client in clients.values():
-            await client.close()
+        lines, self._lines = self._lines, {}
+        for line in lines.values():
+            await line.sdk.close()
 
-    async def _answered(self, client: AsyncOpenAI, url: str, body: dict[str, Any]) -> bytes:
+    async def _answered(self, line: Line, url: str, body: dict[str, Any]) -> bytes:
         """The body of the answer. A parameter the model objects to is dropped or renamed, and it is asked again."""
         while True:
             sent = _adjust(body, self.adjusted)
-            response = await self._post(client, url, sent)
+            response = await self._post(line, url, sent)
             if response.status_code < 300:
                 return response.content
             found = objection(response.text, sent) if response.status_code in (400, 422) else None
@@ -167,7 +203,7 @@ class ChatBackend:
                 raise _refusal(self.endpoint, url, response)
             self.adjusted[found[0]] = found[1]
 
-    async def _post(self, client: AsyncOpenAI, url: str, body: dict[str, Any]) -> httpx2.Response:
+    async def _post(self, line: Line, url: str, body: dict[str, Any]) -> httpx2.Response:
         """The response, whatever its status."""
         import aiohttp
         import httpx2
@@ -175,22 +211,21 @@ class ChatBackend:
 
         try:
             async with asyncio.timeout(self.endpoint.timeout_s):
-                return await client.post("/chat/completions", cast_to=httpx2.Response, body=body)
-        except openai.APIStatusError as error:
-            return error.response
+                return await line.post(body)
         except TimeoutError:
             raise CallTimeout(f"{_where(self.endpoint, url)}: no answer in {self.endpoint.timeout_s:g} s") from None
         except (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
             raise _broken_off(self.endpoint, url, error) from None
 
-    def _client(self, url: str) -> AsyncOpenAI:
+    def _line(self, url: str) -> Line:
         """One client and connection pool per address and event loop: a pool can not move to another loop."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._clients, self._loop = {}, loop
-        if url not in self._clients:
-            self._clients[url] = self._open_client(self.endpoint, url)
-        return self._clients[url]
+            self._lines, self._loop = {}, loop
+        if url not in self._lines:
+            pool = http_client(url, self.endpoint.timeout_s)
+            self._lines[url] = Line(self._open_client(self.endpoint, url, pool), pool)
+        return self._lines[url]
 
 
 def http_client(url: str, timeout_s: float) -> httpx2.AsyncClient:

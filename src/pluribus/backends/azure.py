@@ -7,6 +7,7 @@ AZURE_OPENAI_API_KEY_ENV names, when a backend is opened.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pluribus.backends import ModelSpec, services
@@ -16,13 +17,13 @@ from pluribus.backends._chat import (
     Endpoint,
     checked_url,
     common,
-    http_client,
     key_from,
     option,
 )
 from pluribus.errors import ConfigError
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import AsyncOpenAI
 
 OPTIONS = (*COMMON_OPTIONS, "api_version")
@@ -54,10 +55,10 @@ def connect(spec: ModelSpec) -> ChatBackend:
         checks_model=False,
         **common(spec),
     )
-    return ChatBackend(endpoint, lambda endpoint, url: _client(endpoint, url, version))
+    return ChatBackend(endpoint, partial(_client, version))
 
 
-def _client(endpoint: Endpoint, url: str, version: str) -> AsyncOpenAI:
+def _client(version: str, endpoint: Endpoint, url: str, pool: httpx2.AsyncClient) -> AsyncOpenAI:
     import openai
 
     return openai.AsyncAzureOpenAI(
@@ -66,7 +67,7 @@ def _client(endpoint: Endpoint, url: str, version: str) -> AsyncOpenAI:
         api_version=version,
         max_retries=0,
         timeout=endpoint.timeout_s,
-        http_client=http_client(url, endpoint.timeout_s),
+        http_client=pool,
     )
 
 

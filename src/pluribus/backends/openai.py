@@ -16,13 +16,13 @@ from pluribus.backends._chat import (
     Endpoint,
     checked_url,
     common,
-    http_client,
     key_from,
     on_loopback,
     option,
 )
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import AsyncOpenAI
 
 OPTIONS = (*COMMON_OPTIONS, "name_on_server")
@@ -49,7 +49,7 @@ def connect(spec: ModelSpec) -> ChatBackend:
     return ChatBackend(endpoint, _client)
 
 
-def _client(endpoint: Endpoint, url: str) -> AsyncOpenAI:
+def _client(endpoint: Endpoint, url: str, pool: httpx2.AsyncClient) -> AsyncOpenAI:
     import openai
 
     return openai.AsyncOpenAI(
@@ -57,7 +57,7 @@ def _client(endpoint: Endpoint, url: str) -> AsyncOpenAI:
         api_key=endpoint.key or _NO_KEY,
         max_retries=0,
         timeout=endpoint.timeout_s,
-        http_client=http_client(url, endpoint.timeout_s),
+        http_client=pool,
     )
 
 
