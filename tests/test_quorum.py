@@ -117,7 +117,7 @@ async def test_the_late_seat_of_a_vote_is_recorded_as_late(question: Question) -
     assert late.messages == agents[1].backend.seen[0].messages  # type: ignore[attr-defined]  # Scripted has it
     assert late in heard
     assert transcript.failure is not None
-    assert "seat 1 in round 0: no answer after" in transcript.failure.message
+    assert "seat 2 in round 0: no answer after" in transcript.failure.message
 
 
 async def test_in_time_everybody_votes(question: Question) -> None:

@@ -11,8 +11,11 @@ import pytest
 
 from pluribus import Council, Store
 from pluribus.run import reload
+from pluribus.zoo import members
 
 pytest.importorskip("torch", reason="the zoo runs on torch: pip install 'pluribus[local]'")
+
+QUESTION = "Ann has 12 apples. Ann buys 8 more. Half of them break. How many apples are left?"
 
 
 def pluribus(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
@@ -38,9 +41,16 @@ def test_the_demo_measures_every_arm_and_stores_it(tmp_path: Path) -> None:
 
 def test_the_python_door_asks_and_runs(tmp_path: Path) -> None:
     council = Council(["zoo/qwen", "zoo/olmo"], method="debate", settings={"debate_rounds": 1}, home=tmp_path)
-    answer = council.ask("Ann has 12 apples. Ann buys 7 more. How many apples does Ann have now?", kind="number")
+    answer = council.ask(QUESTION, kind="number")
     assert answer.decision is not None
     assert len(answer.transcript.turns) == 4
     result = council.run("sums", limit=5)
     assert (len(result.rows), result.score.failed) == (5, 0)
     assert list(result.frame()["question_id"]) == [f"sums/test/{i}" for i in range(5)]
+
+
+def test_four_models_loaded_at_once_in_a_new_process_all_answer(tmp_path: Path) -> None:
+    everybody = ",".join(f"zoo/{name}" for name in members())
+    done = pluribus("ask", QUESTION, "--kind", "number", "--agent-models", everybody, "--json", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "missing" not in done.stdout and '"failure": null' in done.stdout

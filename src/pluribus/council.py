@@ -1,7 +1,7 @@
 """The Python door: a council with a method answers a question, or a task.
 
 council = Council(["zoo/qwen", "zoo/olmo", "zoo/gemma"], method="debate", settings={"debate_rounds": 2})
-decision = council.ask("Ann has 12 apples and buys 7 more. How many apples does she have?").decision
+decision = council.ask("Ann has 12 apples. Ann buys 8 more. Half of them break. How many apples are left?").decision
 result = council.run("sums", limit=100)
 print(result.score, result.frame())
 """

@@ -93,7 +93,7 @@ async def test_a_seat_that_always_fails_leaves_a_labelled_debate(council: Make, 
 
     transcript = await solve(question, council(speaker(0), broken, speaker(2)), "debate", {"debate_rounds": 1})
     assert transcript.status == "degraded"
-    assert transcript.failure and "seat 1 in round 0: 500: out of order" in transcript.failure.message
+    assert transcript.failure and "seat 2 in round 0: 500: out of order" in transcript.failure.message
     assert [transcript.turns[i].seat for i in transcript.finals] == [0, 2]
     assert len(transcript.turns) == 6
 

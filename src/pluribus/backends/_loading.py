@@ -42,8 +42,9 @@ class Source:
     """None: bfloat16 on a GPU, float32 on the CPU."""
 
 
-_ONE_AT_A_TIME = threading.Lock()
-"""`from_pretrained` sets defaults of the whole process while it builds: two at once give models without weights."""
+_ONE_AT_A_TIME = threading.RLock()
+"""transformers is loaded into by one thread at a time: `from_pretrained` sets defaults of the whole process while it
+builds (two at once give models without weights), and a first import of the package from two threads fails in one."""
 
 
 def load_model(source: Source) -> Any:
@@ -52,13 +53,13 @@ def load_model(source: Source) -> Any:
     Raises:
         UsageError: no such model, revision, adapter or device.
     """
-    from transformers import AutoModelForCausalLM
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
-    device = _device(source.device)
-    config = load_config(source.path, source.revision)
     with _ONE_AT_A_TIME, _explained(source.path):
+        from transformers import AutoModelForCausalLM
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+        device = _device(source.device)
+        config = load_config(source.path, source.revision)
         model: Any = AutoModelForCausalLM.from_pretrained(
             source.path,
             config=config,
@@ -75,18 +76,18 @@ def load_model(source: Source) -> Any:
 
 def load_config(path: str, revision: str | None) -> Any:
     """The model's configuration. Read before the weights: what is not there is found out at once."""
-    from transformers import AutoConfig
+    with _ONE_AT_A_TIME, _explained(path):
+        from transformers import AutoConfig
 
-    with _explained(path):
         return AutoConfig.from_pretrained(path, revision=revision, local_files_only=_offline())
 
 
 @lru_cache(maxsize=8)
 def load_words(path: str, revision: str | None) -> Words:
     """The model's tokenizer. Kept, because prompts are counted before any model is loaded."""
-    from transformers import AutoTokenizer
+    with _ONE_AT_A_TIME, _explained(path):
+        from transformers import AutoTokenizer
 
-    with _explained(path):
         return Words(AutoTokenizer.from_pretrained(path, revision=revision, local_files_only=_offline()))
 
 

@@ -184,8 +184,7 @@ class _Runner:
         self.lanes = lanes(model)
         self.words = load_words(source.path, source.revision)
         self.context_length = context_length(model.config)
-        most = max(1, source.max_batch // self.lanes)
-        self.batcher: Batcher = Batcher(model, ends(model, self.words.tokenizer), most)
+        self.batcher: Batcher = Batcher(model, ends(model, self.words.tokenizer), source.max_batch)
 
     def turn(self, calls: Sequence[_Call]) -> list[_Result]:
         """Takes new requests in, generates one token for all, and returns what is finished."""
@@ -318,9 +317,16 @@ class _Worker:
         lane.thread.start()
 
     def share(self, lane: _Lane) -> int:
-        """How many of the waiting requests are a lane's: it is filled up to the average, or to a small batch."""
-        under_way = sum(other.load for other in self._lanes)
-        average = -(-(under_way + len(self._inbox)) // len(self._lanes))
+        """How many of the waiting requests are a lane's: it is filled up to the average, or to a small batch.
+
+        While another model works too, one lane takes all: models beside each other use the processor best.
+        """
+        alone = all(other in self._lanes for other in tuple(_WORKING))
+        lanes = self._lanes if alone else self._lanes[:1]
+        if lane not in lanes:
+            return 0
+        under_way = sum(other.load for other in lanes)
+        average = -(-(under_way + len(self._inbox)) // len(lanes))
         return max(0, min(len(self._inbox), max(average, _SMALL_BATCH) - lane.load))
 
     def take(self, lane: _Lane) -> list[_Call]:
@@ -354,8 +360,11 @@ class _Lane:
     def _run(self) -> None:
         while not self._worker.stopping:
             if not self.load:
+                _WORKING.discard(self)
                 self._rest()
+                _WORKING.add(self)
             _deliver(self._advance([] if self._worker.stopping else self._worker.take(self)))
+        _WORKING.discard(self)
         closed = BackendError(f"model {self._worker.source.path!r} was closed")
         _deliver(self._fail(self._worker.take(self), closed))
         self._runner = None
@@ -425,6 +434,8 @@ class _Lease:
         weakref.finalize(self, self.worker.stop)
 
 
+_WORKING: set[_Lane] = set()
+"""The lanes of all models that have something to do."""
 _LEASES: weakref.WeakValueDictionary[Source, _Lease] = weakref.WeakValueDictionary()
 _HIRING = threading.Lock()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -21,7 +20,6 @@ from pluribus.types import Score, Seat
 
 WIDE = 110
 """From so many columns on the scores fit one table."""
-_SEAT = re.compile(r"\bseat (\d+) in round")
 _REASONS = 5
 """Reasons of failures that are spelled out."""
 
@@ -186,9 +184,8 @@ def _reasons(what: str, rows: Iterable[Row], status: str) -> Iterator[Renderable
 
 
 def _reason(row: Row) -> str:
-    """Why, as it is for many questions: without the question's own name, and with seats counted from 1 as elsewhere."""
-    reason = (row.reason or "unknown").replace(row.question_id, "…")
-    return _SEAT.sub(lambda seat: f"seat {int(seat[1]) + 1} in round", reason)
+    """Why, as it is for many questions: without the question's own name."""
+    return (row.reason or "unknown").replace(row.question_id, "…")
 
 
 def score_object(line: Score) -> dict[str, Any]:

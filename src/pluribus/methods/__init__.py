@@ -43,8 +43,8 @@ def require(standing: Sequence[Turn], turns: Sequence[Turn]) -> None:
 
 
 def missing(turns: Sequence[Turn]) -> str | None:
-    """Who failed, in which round and why, or None."""
-    failed = [f"seat {t.seat} in round {t.round}: {t.failure.message}" for t in turns if t.failure is not None]
+    """Who failed (seats counted from 1, as people see them), in which round and why, or None."""
+    failed = [f"seat {t.seat + 1} in round {t.round}: {t.failure.message}" for t in turns if t.failure is not None]
     return "; ".join(failed) or None
 
 
