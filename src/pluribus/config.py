@@ -98,7 +98,6 @@ class RunConfig(_Strict):
     """Calls in flight per endpoint at most; fewer while the endpoint answers 429 or 5xx."""
     retries: int = Field(default=5, ge=1)
     """Tries per call at most."""
-    allow_code_execution: bool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any, Protocol
 
 from pluribus.errors import ConfigError, UnknownName
-from pluribus.load import load
+from pluribus.load import load, names
 from pluribus.types import Completion, Message, Sampling
 
 
@@ -67,9 +67,13 @@ _SILENT_OPTIONS = frozenset(
 
 @cache
 def services() -> Mapping[str, Mapping[str, Any]]:
-    """Every service a model spec may name → the backend file that serves it, and its defaults."""
+    """Every service a model spec may name → the backend file that serves it, and its defaults.
+
+    A backend that the table does not name, such as another package's, is a service of its own name.
+    """
     table: dict[str, Any] = tomllib.loads((files(__package__) / "_services.toml").read_text("utf-8"))
-    services: dict[str, Mapping[str, Any]] = table["services"]
+    plain = {name: {"backend": name} for name in names("backends")}
+    services: dict[str, Mapping[str, Any]] = plain | table["services"]
     return services
 
 

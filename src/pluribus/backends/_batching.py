@@ -38,8 +38,8 @@ _SLACK = 96
 """Free columns on each side of the rows in a cache that is laid out anew: steps until the next time, and how much
 longer a prompt may be that joins until then."""
 _SMALL_MODEL = 20_000_000
-"""On a CPU, a model of fewer parameters computes on one thread per batch, and several batches run beside each other:
-its operations are so short that threads which wait for each other at every one of them lose more than they gain."""
+"""On a CPU, a model of fewer parameters computes on one thread: its operations are so short that threads which wait
+for each other at every one of them lose far more on a busy machine than they gain on an idle one."""
 _THREADS = torch.get_num_threads()
 _TOP_P_FIRST = 64
 """How many of the likeliest tokens are looked at before the whole vocabulary is sorted for top-p."""
@@ -103,12 +103,12 @@ class Batcher:
         self._done: list[Row] = []
         self._tried: list[Row] = []
         """The rows of the last forward pass, and those that ran beside it."""
-        self._threads = max(1, _THREADS // lanes(model))
+        small = sum(weight.numel() for weight in model.parameters()) < _SMALL_MODEL
+        self._threads = 1 if small else _THREADS
 
     @property
-    def load(self) -> int:
-        """Rows that run or wait."""
-        return len(self.running) + len(self.waiting)
+    def busy(self) -> bool:
+        return bool(self.running or self.waiting)
 
     def advance(self) -> list[Row]:
         """Lets waiting rows join, generates one token for every running row, and returns the rows that ended."""
@@ -278,14 +278,6 @@ class Batcher:
             hint="choose a smaller model or max_tokens, or quantization: 4bit",
         )
         self._done.append(row)
-
-
-def lanes(model: Any) -> int:
-    """How many batches of a model run best beside each other, each in a thread of its own."""
-    weights = list(model.parameters())
-    plain = all(weight.is_floating_point() for weight in weights)
-    small = plain and model.device.type == "cpu" and sum(weight.numel() for weight in weights) < _SMALL_MODEL
-    return _THREADS if small else 1
 
 
 def _stream(device: torch.device) -> torch.cuda.Stream | None:

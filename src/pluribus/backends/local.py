@@ -1,7 +1,7 @@
 """Models of `transformers` run in this process: `local/ORG/NAME`, `local/FOLDER`, and the members of a library.
 
-A worker per loaded model batches all requests that are there at the same time, in one thread, or in several for a
-small model on a CPU. torch is imported by the worker, at the first request.
+One worker thread per loaded model batches all requests that are there at the same time. torch is imported by the
+worker, at the first request.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ _IDLE_S = 10.0
 """After so long without a request the worker gives the key-value cache's memory back."""
 _PARTING_S = 5.0
 """How long closing waits for the worker to finish its step."""
-_SMALL_BATCH = 64
-"""So many requests go into one batch before another is begun beside it."""
 _STOP_STRIDE = 8
 """Stop strings are looked for after every so many tokens; what was generated past one is dropped."""
 
@@ -177,11 +175,10 @@ _Result = tuple[_Call, Completion | PluribusError]
 class _Runner:
     """A loaded model between requests and rows of tokens."""
 
-    def __init__(self, source: Source, model: Any) -> None:
-        from pluribus.backends._batching import Batcher, lanes
+    def __init__(self, source: Source) -> None:
+        from pluribus.backends._batching import Batcher
 
-        self.model = model
-        self.lanes = lanes(model)
+        model = load_model(source)
         self.words = load_words(source.path, source.revision)
         self.context_length = context_length(model.config)
         self.batcher: Batcher = Batcher(model, ends(model, self.words.tokenizer), source.max_batch)
@@ -290,117 +287,71 @@ def _draws(request: Request) -> random.Random:
 
 
 class _Worker:
-    """All requests for one model: the line they wait in, and the lanes that each run a batch of them."""
+    """A thread that loads one model and runs all requests for it together."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.changed = threading.Condition()
-        self.stopping = False
+        self._source = source
         self._inbox: list[_Call] = []
-        self._lanes: list[_Lane] = []
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._runner: _Runner | None = None
 
     def submit(self, call: _Call) -> None:
-        with self.changed:
+        with self._changed:
             self._inbox.append(call)
-            if not self._lanes:
-                self._open(_Lane(self, None))
-            self.changed.notify_all()
-
-    def widen(self, runner: _Runner) -> None:
-        """Opens the other lanes, once the first has loaded the model."""
-        with self.changed:
-            while len(self._lanes) < runner.lanes and not self.stopping:
-                self._open(_Lane(self, _Runner(self.source, runner.model)))
-
-    def _open(self, lane: _Lane) -> None:
-        self._lanes.append(lane)
-        lane.thread.start()
-
-    def share(self, lane: _Lane) -> int:
-        """How many of the waiting requests are a lane's: it is filled up to the average, or to a small batch.
-
-        While another model works too, one lane takes all: models beside each other use the processor best.
-        """
-        alone = all(other in self._lanes for other in tuple(_WORKING))
-        lanes = self._lanes if alone else self._lanes[:1]
-        if lane not in lanes:
-            return 0
-        under_way = sum(other.load for other in lanes)
-        average = -(-(under_way + len(self._inbox)) // len(lanes))
-        return max(0, min(len(self._inbox), max(average, _SMALL_BATCH) - lane.load))
-
-    def take(self, lane: _Lane) -> list[_Call]:
-        with self.changed:
-            n = len(self._inbox) if self.stopping else self.share(lane)
-            calls, self._inbox = self._inbox[:n], self._inbox[n:]
-            return calls
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=f"local {self._source.path}", daemon=True)
+                self._thread.start()
+            self._changed.notify()
 
     def stop(self) -> None:
-        with self.changed:
-            self.stopping = True
-            self.changed.notify_all()
-        for lane in self._lanes:
-            if lane.thread is not threading.current_thread():
-                lane.thread.join(_PARTING_S)
-
-
-class _Lane:
-    """A thread that runs one batch; the first one of a worker loads the model."""
-
-    def __init__(self, worker: _Worker, runner: _Runner | None) -> None:
-        self.thread = threading.Thread(target=self._run, name=f"local {worker.source.path}", daemon=True)
-        self._worker = worker
-        self._runner = runner
-
-    @property
-    def load(self) -> int:
-        """Requests under way."""
-        return 0 if self._runner is None else self._runner.batcher.load
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_PARTING_S)
 
     def _run(self) -> None:
-        while not self._worker.stopping:
-            if not self.load:
-                _WORKING.discard(self)
-                self._rest()
-                _WORKING.add(self)
-            _deliver(self._advance([] if self._worker.stopping else self._worker.take(self)))
-        _WORKING.discard(self)
-        closed = BackendError(f"model {self._worker.source.path!r} was closed")
-        _deliver(self._fail(self._worker.take(self), closed))
+        while (calls := self._arrivals()) is not None:
+            _deliver(self._advance(calls))
+        _deliver(self._fail(self._inbox, BackendError(f"model {self._source.path!r} was closed")))
         self._runner = None
 
+    def _arrivals(self) -> list[_Call] | None:
+        """New requests; waits for some when nothing runs. None: the worker is told to stop."""
+        if self._runner is None or not self._runner.batcher.busy:
+            self._rest()
+        with self._changed:
+            if self._stopping:
+                return None
+            calls, self._inbox = self._inbox, []
+            return calls
+
     def _rest(self) -> None:
-        """Waits for requests, and a moment more for those that come with them."""
-        with self._worker.changed:
-            if not self._worker.changed.wait_for(self._called, _IDLE_S):
+        with self._changed:
+            if not self._changed.wait_for(self._called, _IDLE_S):
                 if self._runner is not None:
                     self._runner.batcher.release()
-                self._worker.changed.wait_for(self._called)
+                self._changed.wait_for(self._called)
         time.sleep(_GATHER_S)
 
     def _called(self) -> bool:
-        return self._worker.stopping or self._worker.share(self) > 0
+        return self._stopping or bool(self._inbox)
 
     def _advance(self, calls: list[_Call]) -> list[_Result]:
-        if not calls and not self.load:
-            return []
         try:
-            return self._loaded().turn(calls)
+            self._runner = self._runner or _Runner(self._source)
+            return self._runner.turn(calls)
         except PluribusError as error:  # the model could not be loaded
             return self._fail(calls, error)
         except Exception as error:  # whatever a foreign library raises, the callers must hear of it and the thread live
             reason = str(error).strip().splitlines() or [""]
-            name = self._worker.source.path
-            return self._fail(calls, BackendError(f"{name}: {type(error).__name__}: {reason[0]}"))
-
-    def _loaded(self) -> _Runner:
-        if self._runner is None:
-            self._runner = _Runner(self._worker.source, load_model(self._worker.source))
-            self._worker.widen(self._runner)
-        return self._runner
+            return self._fail(calls, BackendError(f"{self._source.path}: {type(error).__name__}: {reason[0]}"))
 
     def _fail(self, calls: Sequence[_Call], error: PluribusError) -> list[_Result]:
-        """The lane's requests end with an error, or with what they had come to."""
+        """Everything asked so far ends with an error, or with what it had come to."""
         results: list[_Result] = [(call, error) for call in calls]
         if self._runner is not None:
             results += self._runner.results(self._runner.batcher.fail(error))
@@ -434,8 +385,6 @@ class _Lease:
         weakref.finalize(self, self.worker.stop)
 
 
-_WORKING: set[_Lane] = set()
-"""The lanes of all models that have something to do."""
 _LEASES: weakref.WeakValueDictionary[Source, _Lease] = weakref.WeakValueDictionary()
 _HIRING = threading.Lock()
 

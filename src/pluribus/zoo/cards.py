@@ -17,7 +17,7 @@ pipeline_tag: text-generation
 ---
 # zoo/{name}
 
-A {family} causal language model of about 0.9 million parameters (hidden size 128, four layers), trained from nothing
+{family}: a causal language model of about 0.9 million parameters (hidden size 128, four layers), trained from nothing
 by `python -m pluribus.zoo.train` on the made-up word problems of the task `sums`. It can do nothing else. It exists so
 that councils, debates, rewards and training can be run and measured on a laptop; a number measured on it supports no
 sentence about large models.
