@@ -38,8 +38,8 @@ _SLACK = 96
 """Free columns on each side of the rows in a cache that is laid out anew: steps until the next time, and how much
 longer a prompt may be that joins until then."""
 _SMALL_MODEL = 20_000_000
-"""On a CPU, a model of fewer parameters computes on one thread: its operations are so short that threads which wait
-for each other at every one of them lose far more on a busy machine than they gain on an idle one."""
+"""On a CPU, a model of fewer parameters reads prompts on all threads and generates on one: a token's operations are so
+short that threads which wait for each other at every one of them lose far more than they gain."""
 _THREADS = torch.get_num_threads()
 _TOP_P_FIRST = 64
 """How many of the likeliest tokens are looked at before the whole vocabulary is sorted for top-p."""
@@ -112,15 +112,15 @@ class Batcher:
 
     def advance(self) -> list[Row]:
         """Lets waiting rows join, generates one token for every running row, and returns the rows that ended."""
-        if torch.get_num_threads() != self._threads:
-            torch.set_num_threads(self._threads)  # holds for the calling thread
         for row in self.running:
             if row.unwanted():
                 row.ended = "cancelled"
         with torch.inference_mode(), torch.cuda.stream(self._stream):
             try:
                 self._leave()
+                torch.set_num_threads(_THREADS)  # holds for the calling thread
                 self._join()
+                torch.set_num_threads(self._threads)
                 self._leave()
                 self._step()
             except (MemoryError, RuntimeError) as error:
