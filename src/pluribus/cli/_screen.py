@@ -82,7 +82,7 @@ def model(name: str) -> str:
 
     >>> model("replay//data/recorded/outputs.jsonl.gz#gpt-4o"), model("local/Qwen/Qwen3-8B")
     ('replay/…#gpt-4o', 'local/Qwen/Qwen3-8B')
-    >>> model("local//home/someone/models/checkpoint-1000")
+    >>> model("local//data/someone/models/checkpoint-1000")
     'local/…/checkpoint-1000'
     """
     service, _, rest = name.partition("/")
