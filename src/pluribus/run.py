@@ -22,7 +22,7 @@ from pluribus.codec import content_id
 from pluribus.config import PRESETS, RunConfig, SeatConfig, make_config
 from pluribus.decide import RULES, decide
 from pluribus.engines.asyncio import block, each
-from pluribus.errors import ConfigError, DataError, UnknownName
+from pluribus.errors import ConfigError, DataError, MissingDependency, UnknownName
 from pluribus.evaluate import Row, row, score, seat_score
 from pluribus.load import load
 from pluribus.personas import Persona, personas
@@ -284,8 +284,10 @@ class RunResult:
 
     def frame(self) -> pd.DataFrame:
         """One line per question: answer, key, credit, share, margin, status, calls, tokens, cost, seat answers."""
-        import pandas as pd
-
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise MissingDependency("pandas", "report") from None
         return pd.DataFrame(list(map(_flat, self.rows)))
 
 
