@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "quorum": {"types", "errors"},
     "fake_server": {"types", "errors", "backends"},
     "agents": {"types", "errors", "backends", "prompts", "personas"},
-    "replies": {"types", "errors", "backends", "prompts", "personas"},
+    "replies": {"types", "errors", "backends", "prompts", "personas", "agents"},
     "sandbox": {"types", "errors", "backends"},
     "judges": {"types", "errors", "agents", "replies", "answers", "prompts"},
     "methods": {"types", "errors", "agents", "replies", "judges", "consensus", "answers", "sandbox", "prompts"}

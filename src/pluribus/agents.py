@@ -9,13 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from pluribus.backends import Backend, ModelSpec, Request, call_seed, services
 from pluribus.errors import BackendError, ConfigError, failure
 from pluribus.personas import Persona
 from pluribus.prompts import STANDARD, Dialect, Peer, dialect, fragment, render
-from pluribus.types import Question, Sampling, Seat, Turn
+from pluribus.types import Message, Question, Sampling, Seat, Turn
+
+
+
+class Form(Protocol):
+    """What a reply is to look like; `pluribus.replies` has them."""
+
+    @property
+    def schema(self) -> Mapping[str, Any] | None:
+        """For guided decoding; None: the reply is free text that holds the form."""
+        ...
+
+    def problem(self, text: str) -> str | None:
+        """Why the text is not in this form, or None."""
+        ...
+
 
 Control = Literal["baseline_a", "baseline_b"]
 Observer = Callable[[Turn], None]
@@ -52,6 +67,8 @@ class Agent:
         sample: int = 0,
         own: str | None = None,
         peers: Sequence[Peer] = (),
+        form: Form | None = None,
+        after: Sequence[Message] = (),
         **fields: str,
     ) -> Turn:
         """One call: the named prompt in this seat's dialect → a Turn. A model that fails gives a failed Turn.
@@ -60,21 +77,27 @@ class Agent:
             prompt: name of a prompt file of the dialect.
             sample: draw number for a method that asks one agent the same thing several times.
             own: this agent's last text; peers: the others' texts.
+            form: what the reply is to look like; a reply that is not so says why in `unread`.
+            after: the conversation so far, which this prompt goes on; the persona has spoken there already.
 
         Raises:
             BudgetExceeded: the attempt can not be finished as asked.
         """
         if self.question is None:
             raise ValueError(f"agent {self.name!r} sits at no question; bind it with at(question, seed)")
-        messages = render(self.words, prompt, self.question, system=self.seat.system, own=own, peers=peers, **fields)
+        system = None if after else self.seat.system
+        asked = render(self.words, prompt, self.question, system=system, own=own, peers=peers, **fields)
+        messages = (*after, *asked)
         draw = self.seat.sample + sample
-        request = Request(messages, self.seat.sampling, draw, self.question.id, round)
+        schema = form.schema if form else None
+        request = Request(messages, self.seat.sampling, draw, self.question.id, round, schema)
         if request.sampling.seed is None:
             seed = call_seed(self.seed, self.backend.model, request)
             request = replace(request, sampling=replace(request.sampling, seed=seed))
         turn = Turn(round, self.seat.index, role, messages, sample=draw)
         try:
-            turn = replace(turn, completion=await self.backend.complete(request))
+            completion = await self.backend.complete(request)
+            turn = replace(turn, completion=completion, unread=form.problem(completion.text) if form else None)
         except BackendError as error:
             turn = replace(turn, failure=failure(error))
         if self.observe is not None:

@@ -17,6 +17,7 @@ PluribusError
 │   └── NotRecorded       replay: this (question, sample) is not in the file
 ├── BudgetExceeded        the next call could pass the budget; nothing was sent
 ├── ProtocolError         a method can not go on (every seat failed, …)
+├── BadForm               a reply is not in the form it was asked for; a record in its turn, seldom raised further
 └── StoreError            the workspace's database
 """
 
@@ -128,6 +129,10 @@ class BudgetExceeded(PluribusError):
 
 
 class ProtocolError(PluribusError):
+    pass
+
+
+class BadForm(PluribusError):
     pass
 
 

@@ -225,6 +225,8 @@ def call_key(model: str, request: Request) -> str:
         content = message.content.encode("utf-8", "surrogatepass")
         digest.update(f"\0{message.role}\0{len(content)}\0".encode())
         digest.update(content)
+    if request.schema is not None:
+        digest.update(b"\0schema\0" + json.dumps(request.schema, sort_keys=True).encode())
     return digest.hexdigest()[:32]
 
 

@@ -126,6 +126,8 @@ class Turn:
     failure: Failure | None = None
     sample: int = 0
     """Which draw of the same request this was."""
+    unread: str | None = None
+    """Why the reply could not be read in the form it was asked for; None where it could, or no form was asked."""
 
     @property
     def ok(self) -> bool:

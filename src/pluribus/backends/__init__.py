@@ -7,6 +7,7 @@ retry, cache, limit or count: `pluribus.traffic` wraps any backend with that.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -30,6 +31,8 @@ class Request:
     """Which independent draw of the same request this is: 0, 1, …"""
     question_id: str | None = None
     round: int = 0
+    schema: Mapping[str, Any] | None = None
+    """JSON schema of the reply, for services with guided decoding; the others ignore it and the reply is parsed."""
 
 
 class Backend(Protocol):
@@ -144,6 +147,8 @@ def call_seed(run_seed: int, model: str, request: Request) -> int:
     )
     for message in request.messages:
         digest.update(repr((message.role, message.content)).encode("utf-8", "surrogatepass"))
+    if request.schema is not None:
+        digest.update(json.dumps(request.schema, sort_keys=True).encode())
     return int.from_bytes(digest.digest(), "big") >> 33
 
 

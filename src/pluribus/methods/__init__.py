@@ -8,7 +8,7 @@ retries or budgets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from pluribus.agents import Agent
@@ -43,9 +43,43 @@ def require(standing: Sequence[Turn], turns: Sequence[Turn]) -> None:
 
 
 def missing(turns: Sequence[Turn]) -> str | None:
-    """Who failed (seats counted from 1, as people see them), in which round and why, or None."""
-    failed = [f"seat {t.seat + 1} in round {t.round}: {t.failure.message}" for t in turns if t.failure is not None]
-    return "; ".join(failed) or None
+    """Who failed (seats counted from 1, as people see them), in which round and why, or None.
+
+    A reply that could not be read in the form asked for is missing too, unless it was asked again and then read.
+    """
+    reasons = [(turn, _reason(turn, turns)) for turn in turns if turn.failure is not None or turn.unread is not None]
+    return "; ".join(f"seat {t.seat + 1} in round {t.round}: {reason}" for t, reason in reasons if reason) or None
+
+
+def _reason(turn: Turn, turns: Sequence[Turn]) -> str | None:
+    if turn.failure is not None:
+        return turn.failure.message
+    return None if any(_repeats(other, turn) for other in turns) else f"unreadable {turn.role}: {turn.unread}"
+
+
+def _repeats(later: Turn, turn: Turn) -> bool:
+    """Whether `later` asks for `turn`'s reply again."""
+    heard = len(turn.messages)
+    return later.seat == turn.seat and len(later.messages) > heard and later.messages[:heard] == turn.messages
+
+
+async def first_to_close(
+    agents: Sequence[Agent], say: Callable[[Agent], Awaitable[Turn]], first: int = 0
+) -> tuple[list[Turn], Turn | None]:
+    """An aggregator's turn; when it fails, the next agent in line is asked, each at most once.
+
+    Args:
+        say: how an agent closes.
+        first: index of the one that is asked first; after the last comes agent 0.
+
+    Returns: all turns, and the one that stands; None when everybody failed, and the caller falls back to the vote.
+    """
+    turns: list[Turn] = []
+    for place in range(len(agents)):
+        turns.append(await say(agents[(first + place) % len(agents)]))
+        if turns[-1].ok:
+            return turns, turns[-1]
+    return turns, None
 
 
 async def in_time(agents: Sequence[Agent], prompt: str, quorum: int, deadline_s: float) -> list[Turn]:

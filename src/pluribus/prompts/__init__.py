@@ -2,8 +2,8 @@
 
 A prompt file is blocks headed by `[system]`, `[user]` or `[assistant]`, with `$name` fields (string.Template; a
 literal dollar is `$$`). Files without heads are fragments that the renderer puts into fields: `question`, `choice`,
-`format_<kind>`, `peer`, `own`, `persona`, `neutral`. What one agent wrote reaches another only through `peer` and
-`own`, between fences longer than any run of the fence's sign inside the text.
+`format_<kind>`, `peer`, `candidate`, `own`, `persona`, `neutral`. What one agent wrote reaches another only through
+`peer`, `candidate` and `own`, between fences longer than any run of the fence's sign inside the text.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ def dialects() -> list[str]:
 def dialect(name: str) -> Dialect:
     """An embedded dialect by name, or a folder of the user's own, laid over `standard`.
 
+    An embedded dialect takes the prompts it has no words for, not the fragments, from `standard`.
+
     >>> "answer" in dialect("standard").texts
     True
     """
     if name in dialects():
-        folder = files(__package__) / name
-        return Dialect(name, {p.name[:-4]: p.read_text("utf-8") for p in folder.iterdir() if p.name.endswith(".txt")})
+        return Dialect(name, _embedded(name) if name == STANDARD else {**_prompts(STANDARD), **_embedded(name)})
     path = Path(name)
     if not path.is_dir():
         raise ConfigError(
@@ -60,6 +61,16 @@ def dialect(name: str) -> Dialect:
     if not own:
         raise ConfigError(f"prompts folder {name!r} holds no .txt file", hint="see `pluribus show prompt METHOD`")
     return Dialect(name, {**dialect(STANDARD).texts, **own})
+
+
+def _embedded(name: str) -> dict[str, str]:
+    folder = files(__package__) / name
+    return {p.name[:-4]: p.read_text("utf-8") for p in folder.iterdir() if p.name.endswith(".txt")}
+
+
+def _prompts(name: str) -> dict[str, str]:
+    """The whole prompts of a dialect, without its fragments."""
+    return {prompt: text for prompt, text in _embedded(name).items() if _HEAD.match(text)}
 
 
 def fingerprint(words: Dialect, prompts: Iterable[str]) -> str:
@@ -109,13 +120,18 @@ def render(
         "question": _question(words, question),
         "format": _format(words, question),
         "own": "" if own is None else fragment(words, "own", text=own, fence=fence(own)),
-        "peers": "\n".join(fragment(words, "peer", name=p.name, text=p.text, fence=fence(p.text)) for p in peers),
+        "peers": _shown(words, "peer", peers),
+        "candidates": _shown(words, "candidate", peers),
         **fields,
     }
     if prompt not in words.texts:
         raise UnknownName(f"prompt of dialect {words.name}", prompt, words.texts)
     messages = [Message(role, _fill(words, prompt, body, filled)) for role, body in _blocks(words.texts[prompt])]
     return _with_system(messages, system)
+
+
+def _shown(words: Dialect, how: str, peers: Sequence[Peer]) -> str:
+    return "\n".join(fragment(words, how, name=p.name, text=p.text, fence=fence(p.text)) for p in peers)
 
 
 def fragment(words: Dialect, fragment_name: str, /, **fields: str) -> str:
