@@ -18,7 +18,6 @@ from pluribus.prompts import STANDARD, Dialect, Peer, dialect, fragment, render
 from pluribus.types import Message, Question, Sampling, Seat, Turn
 
 
-
 class Form(Protocol):
     """What a reply is to look like; `pluribus.replies` has them."""
 
@@ -212,12 +211,23 @@ def approximate_tokens(text: str) -> int:
 
 
 def _neutral(words: Dialect, length: int, count: Callable[[str], int]) -> str:
-    """The longest beginning of the neutral passage that is at most `length` tokens, never empty; cycled when short."""
+    """Neutral prose of `length` tokens, or a few fewer: the passage from its beginning, cycled when short, without
+    the words that would make it too long. Never empty."""
     pool = words.texts.get("neutral", dialect(STANDARD).texts["neutral"]).split()
     while count(" ".join(pool)) < length:
         pool = pool + pool
-    low, high = 1, len(pool)
+    low, high = 0, len(pool)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if count(" ".join(pool[:middle])) <= length else (low, middle - 1)
-    return " ".join(pool[:low])
+    return _filled(pool[:low], pool[low:], length, count) or min(pool, key=lambda word: (count(word), len(word)))
+
+
+def _filled(taken: list[str], rest: Sequence[str], length: int, count: Callable[[str], int]) -> str:
+    """The words taken, and those of the rest that still fit."""
+    for word in rest:
+        if count(" ".join(taken)) >= length:
+            break
+        if count(" ".join((*taken, word))) <= length:
+            taken = [*taken, word]
+    return " ".join(taken)

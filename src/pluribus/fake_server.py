@@ -38,6 +38,7 @@ from pluribus.types import Message, Sampling
 FAULTS = ("429", "500", "slow", "cut", "garbage", "empty_choices", "no_text", "wrong_model")
 ANSWERS = ("number", "keyed", "echo", "constant")
 REASONING = ("none", "field", "think")
+GUIDED = ("follows", "ignores", "refuses")
 
 _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0
@@ -65,6 +66,8 @@ class Behaviour:
     text: str = "{final answer: 42}"
     reasoning: str = "none"
     """Thinks aloud in the `reasoning_content` field (`field`) or in `<think>` tags (`think`)."""
+    guided: str = "follows"
+    """What becomes of a JSON schema in `response_format`: one of GUIDED."""
     rejecting: tuple[str, ...] = ()
     """Models that refuse `temperature`, `top_p` and `max_tokens`, as reasoning models do."""
     models: tuple[str, ...] = ()
@@ -86,6 +89,8 @@ def check(behaviour: Behaviour) -> None:
         raise ConfigError(f"the fault rates {dict(behaviour.faults)} are not shares of all requests: at most 1 in sum")
     if behaviour.answers not in ANSWERS:
         raise UnknownName("kind of answer", behaviour.answers, ANSWERS)
+    if behaviour.guided not in GUIDED:
+        raise UnknownName("kind of guided decoding", behaviour.guided, GUIDED)
     if behaviour.reasoning not in REASONING:
         raise UnknownName("kind of reasoning", behaviour.reasoning, REASONING)
 
@@ -120,11 +125,21 @@ def _text(message: Any) -> str:
     return content if isinstance(content, str) else json.dumps(content)
 
 
-def _answer(behaviour: Behaviour, messages: list[Any], draws: Draws) -> str:
+def _answer(behaviour: Behaviour, body: dict[str, Any], draws: Draws) -> str:
     """What the model says: a function of the messages and draws from the request."""
-    request = Request(tuple(Message("user", _text(message)) for message in messages), Sampling())
+    messages = tuple(Message("user", _text(message)) for message in body["messages"])
+    schema = _schema(body) if behaviour.guided == "follows" else None
+    request = Request(messages, Sampling(), schema=schema)
     options = {"accuracy": behaviour.accuracy, "text": behaviour.text}
     return SCRIPTS[behaviour.answers](request, draws, options)
+
+
+def _schema(body: dict[str, Any]) -> dict[str, Any] | None:
+    """The JSON schema of `response_format`."""
+    form = body.get("response_format")
+    inner = form.get("json_schema") if isinstance(form, dict) else None
+    schema = inner.get("schema") if isinstance(inner, dict) else None
+    return schema if isinstance(schema, dict) else None
 
 
 def _error(status: int, message: str, **fields: Any) -> _Reply:
@@ -144,7 +159,7 @@ def _objection(body: dict[str, Any]) -> _Reply | None:
 
 
 def _completion(behaviour: Behaviour, body: dict[str, Any], kind: str, draws: Draws) -> dict[str, Any]:
-    answer = _answer(behaviour, body["messages"], draws)
+    answer = _answer(behaviour, body, draws)
     words = answer.split(" ")
     limit = body.get("max_tokens") or body.get("max_completion_tokens") or len(words)
     message: dict[str, Any] = {"role": "assistant", "content": " ".join(words[:limit])}
@@ -241,9 +256,9 @@ class Desk:
             return _error(404, f"The model `{model}` does not exist.", code="model_not_found")
         if not isinstance(model, str) or not isinstance(messages, list) or not messages:
             return _error(400, "'model' must be a string and 'messages' a list that is not empty.")
-        if model in self.behaviour.rejecting:
-            return _objection(body)
-        return None
+        if self.behaviour.guided == "refuses" and "response_format" in body:
+            return _error(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported.")
+        return _objection(body) if model in self.behaviour.rejecting else None
 
     def _served(self, authorization: str, model: str, body: dict[str, Any], raw: bytes) -> _Reply:
         self.models[model] += 1
@@ -456,6 +471,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--answers", choices=ANSWERS, default="number")
     parser.add_argument("--accuracy", type=float, default=0.6)
     parser.add_argument("--reasoning", choices=REASONING, default="none")
+    parser.add_argument("--guided", choices=GUIDED, default="follows", help="what becomes of a JSON schema")
     parser.add_argument("--rejecting", action="append", default=[], metavar="MODEL")
     parser.add_argument("--model", action="append", default=[], help="the models there are; default: any name")
     parser.add_argument("--seed", type=int, default=0)
@@ -474,6 +490,7 @@ def _behaviour(flags: argparse.Namespace) -> Behaviour:
         answers=flags.answers,
         accuracy=flags.accuracy,
         reasoning=flags.reasoning,
+        guided=flags.guided,
         rejecting=tuple(flags.rejecting),
         models=tuple(flags.model),
         seed=flags.seed,

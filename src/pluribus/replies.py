@@ -105,8 +105,8 @@ async def ask(
 def rating(name: str = "score", low: float = 0, high: float = 10) -> Form[float]:
     """A number from low to high under a name.
 
-    >>> rating().read('{"reason": "sound", "score": 9}'), rating().read("good. {score: 7.5}"), rating().read("Score: 8/10")
-    (9.0, 7.5, 8.0)
+    >>> [rating().read(text) for text in ('{"reason": "sound", "score": 9}', "good. {score: 7.5}", "Score: 8/10")]
+    [9.0, 7.5, 8.0]
     """
     schema = _object({"reason": {"type": "string"}, name: {"type": "number", "minimum": low, "maximum": high}})
     return Form(lambda text: _number(name, _field(text, name), low, high), schema)
@@ -171,7 +171,7 @@ def fields(model: type[M]) -> Form[M]:
     >>> fields(Plan).read('So: {"steps": ["add", "halve"]}').steps
     ['add', 'halve']
     """
-    return Form(lambda text: _validated(model, text), model.model_json_schema())
+    return Form(lambda text: _validated(model, text), _closed(model.model_json_schema()))
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -182,6 +182,18 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
     }  # fmt: skip
+
+
+def _closed(schema: Any) -> Any:
+    """The schema with every object closed and all its fields required, as guided decoding wants it."""
+    if isinstance(schema, list):
+        return [_closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(value) for key, value in schema.items() if key not in ("title", "default")}
+    if "properties" in schema:
+        closed |= {"required": list(schema["properties"]), "additionalProperties": False}
+    return closed
 
 
 def objects(text: str) -> list[dict[str, Any]]:

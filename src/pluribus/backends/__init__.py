@@ -64,7 +64,7 @@ class ModelSpec:
 
 
 _SILENT_OPTIONS = frozenset(
-    {"api_key_env", "timeout_s", "price", "organization", "device", "max_batch", "latency_s", "latency_sigma"}
+    {"api_key_env", "timeout_s", "price", "guided", "organization", "device", "max_batch", "latency_s", "latency_sigma"}
 )
 
 

@@ -20,7 +20,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from pluribus.backends import ModelSpec, Request
+from pluribus.backends import ModelSpec, Request, services
 from pluribus.backends._http_errors import objection, retry_after_s, said, scrub, status_error
 from pluribus.backends._prices import price_of
 from pluribus.backends._think import split_think
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COMMON_OPTIONS = ("api_key_env", "timeout_s", "extra_body", "logprobs", "price")
+COMMON_OPTIONS = ("api_key_env", "timeout_s", "extra_body", "logprobs", "guided", "price")
 """The options of every service here; a service may have more."""
 
 _CONNECTIONS = 10_000
@@ -64,6 +64,8 @@ class Endpoint:
     timeout_s: float = _DEFAULT_TIMEOUT_S
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     logprobs: bool = False
+    guided: bool = False
+    """The service takes a JSON schema for the reply."""
 
 
 def option(spec: ModelSpec, name: str, kind: type[T], default: T) -> T:
@@ -85,7 +87,12 @@ def common(spec: ModelSpec) -> dict[str, Any]:
     for name in _OWN_FIELDS & set(extra):
         raise ConfigError(f"option extra_body of {spec.model} sets {name!r}, which is not yours to set here")
     price_of(spec)
-    return {"timeout_s": timeout_s, "extra_body": extra, "logprobs": option(spec, "logprobs", bool, False)}
+    return {
+        "timeout_s": timeout_s,
+        "extra_body": extra,
+        "logprobs": option(spec, "logprobs", bool, False),
+        "guided": option(spec, "guided", bool, bool(services()[spec.service].get("guided"))),
+    }
 
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -262,8 +269,14 @@ def _body(endpoint: Endpoint, request: Request) -> dict[str, Any]:
     }
     if endpoint.logprobs:
         body["logprobs"] = True
+    if endpoint.guided and request.schema is not None:
+        body["response_format"] = _response_format(request.schema)
     body.update(endpoint.extra_body)
     return body
+
+
+def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": dict(schema)}}
 
 
 def _message(message: Message) -> dict[str, str]:

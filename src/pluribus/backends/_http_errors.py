@@ -122,6 +122,7 @@ _REJECTION = re.compile(
     r"|extra inputs|extra_forbidden|not permitted|not allowed|no such parameter",
     re.IGNORECASE,
 )
+_SCHEMA = re.compile(r"response_format|json_schema|guided|structured.?output", re.IGNORECASE)
 _OPTIONAL = ("max_tokens", "temperature", "top_p", "seed", "stop")
 
 
@@ -129,15 +130,19 @@ def objection(text: str, sent: Mapping[str, Any]) -> tuple[str, str | None] | No
     """The parameter a 400 or 422 objects to and the name to send it under, None to drop it; None: something else.
 
     Reasoning models take no `temperature` and call `max_tokens` `max_completion_tokens`; some models take
-    `temperature` or `top_p`, not both. A value that is out of range is no such objection.
+    `temperature` or `top_p`, not both; some take no schema for the reply. A value out of range is no such objection.
 
     >>> objection("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", {"max_tokens": 9})
     ('max_tokens', 'max_completion_tokens')
     >>> objection("`temperature` and `top_p` cannot both be specified", {"temperature": 1, "top_p": 1})
     ('top_p', None)
+    >>> objection("Invalid schema for response_format 'reply'", {"response_format": {}})
+    ('response_format', None)
     >>> objection("max_tokens is too large: 100000", {"max_tokens": 100000}) is None
     True
     """
+    if "response_format" in sent and _SCHEMA.search(text):
+        return "response_format", None
     if not _REJECTION.search(text):
         return None
     if "max_tokens" in sent and "max_tokens" in text and "max_completion_tokens" in text:

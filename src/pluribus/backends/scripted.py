@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import math
+import random
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -65,15 +67,15 @@ def _constant(request: Request, draws: Draws, options: Mapping[str, Any]) -> str
 
 
 def _number(request: Request, draws: Draws, options: Mapping[str, Any]) -> str:
-    """A digit drawn from the request."""
-    return _worked(str(int(10 * draws.number(0))), draws)
+    """A digit drawn from the request; where a form is asked for, a reply in that form."""
+    return _worked(str(int(10 * draws.number(0))), draws, request)
 
 
 def _keyed(request: Request, draws: Draws, options: Mapping[str, Any]) -> str:
     """What stands behind `[key: …]` in the messages, right with probability `accuracy`; else a wrong number."""
     key = next((found[1] for m in request.messages if (found := _KEY.search(m.content))), None)
     right = key is not None and draws.number(1) < float(options.get("accuracy", 0.6))
-    return _worked(key if key is not None and right else f"{int(10 * draws.number(0))}01", draws)
+    return _worked(key if key is not None and right else f"{int(10 * draws.number(0))}01", draws, request)
 
 
 def _broken(request: Request, draws: Draws, options: Mapping[str, Any]) -> str:
@@ -81,8 +83,64 @@ def _broken(request: Request, draws: Draws, options: Mapping[str, Any]) -> str:
     raise ServerError("scripted/broken: 500: it never answers")
 
 
-def _worked(answer: str, draws: Draws) -> str:
-    return f"{int(90 * draws.number(2))} and {int(90 * draws.number(3))} make it plain. {{final answer: {answer}}}"
+def _worked(answer: str, draws: Draws, request: Request) -> str:
+    """A short solution; where a form is asked for, in that form."""
+    if request.schema is not None:
+        return json.dumps(instance(request.schema, random.Random(draws.digest), answer))
+    tags = _tags(request.messages[-1].content, random.Random(draws.digest))
+    said = f"{int(90 * draws.number(2))} and {int(90 * draws.number(3))} make it plain. {{final answer: {answer}}}"
+    return " ".join((said, *tags))
+
+
+def _tags(prompt: str, rng: random.Random) -> list[str]:
+    """The tags a prompt asks for beside the answer, filled."""
+    texts = len(re.findall(r"^Answer \S+:$", prompt, re.MULTILINE))
+    given = {"confidence": f"{rng.random():.2f}", "ratings": ", ".join(str(rng.randint(1, 5)) for _ in range(texts))}
+    return [f"{{{name}: {value}}}" for name, value in given.items() if f"{{{name}:" in prompt]
+
+
+def instance(schema: Mapping[str, Any], rng: random.Random, text: str, defs: Mapping[str, Any] | None = None) -> Any:
+    """A value that keeps to a JSON schema, drawn at random; strings without an `enum` are `text`.
+
+    >>> instance({"type": "array", "items": {"enum": ["2"]}, "minItems": 1}, random.Random(0), "")
+    ['2']
+    """
+    defs = defs or schema.get("$defs", {})
+    if "$ref" in schema:
+        return instance(defs[schema["$ref"].rpartition("/")[2]], rng, text, defs)
+    if "enum" in schema:
+        return rng.choice(schema["enum"])
+    if "anyOf" in schema:
+        return instance(rng.choice(schema["anyOf"]), rng, text, defs)
+    return _MAKERS[schema.get("type", "string")](schema, rng, text, defs)
+
+
+def _made_object(schema: Mapping[str, Any], rng: random.Random, text: str, defs: Mapping[str, Any]) -> Any:
+    return {name: instance(part, rng, text, defs) for name, part in schema.get("properties", {}).items()}
+
+
+def _made_array(schema: Mapping[str, Any], rng: random.Random, text: str, defs: Mapping[str, Any]) -> Any:
+    """Different items where there are enough of them, as in a ranking."""
+    items, count = schema.get("items", {}), max(int(schema.get("minItems", 1)), 1)
+    if len(items.get("enum", ())) >= count:
+        return rng.sample(items["enum"], count)
+    return [instance(items, rng, text, defs) for _ in range(count)]
+
+
+def _made_number(schema: Mapping[str, Any], rng: random.Random, text: str, defs: Mapping[str, Any]) -> Any:
+    low = int(schema.get("minimum", 0))
+    return rng.randint(low, max(low, int(schema.get("maximum", 10))))
+
+
+_MAKERS: Mapping[str, Callable[[Mapping[str, Any], random.Random, str, Mapping[str, Any]], Any]] = {
+    "object": _made_object,
+    "array": _made_array,
+    "number": _made_number,
+    "integer": _made_number,
+    "boolean": lambda schema, rng, text, defs: rng.random() < 0.5,
+    "string": lambda schema, rng, text, defs: text,
+    "null": lambda schema, rng, text, defs: None,
+}
 
 
 Script = Callable[[Request, Draws, Mapping[str, Any]], str]

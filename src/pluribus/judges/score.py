@@ -11,7 +11,7 @@ from pluribus.replies import Reply, ask, rating
 
 PROMPTS = ("score",)
 LOW, HIGH = 0.0, 10.0
-CRITERIA = "Correctness first: is the final answer right, and does each step follow? Completeness and clarity after that."
+CRITERIA = "Is the final answer right, and does each step follow? After that, whether it is complete and clear."
 
 
 async def judge(

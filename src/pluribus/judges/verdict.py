@@ -33,9 +33,7 @@ async def judge(
         return await ask(
             agent, "verify", verdict(), role="verdict", round=round, sample=sample, peers=peers, aspect=aspect
         )
-    thought = await agent.speak(
-        "verify_reason", role="reason", round=round, sample=sample, peers=peers, aspect=aspect
-    )
+    thought = await agent.speak("verify_reason", role="reason", round=round, sample=sample, peers=peers, aspect=aspect)
     if not thought.ok:
         return Reply((thought,), None)
     concluded = await ask(
