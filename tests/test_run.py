@@ -43,7 +43,7 @@ async def go(data: str, **options: Any) -> RunResult:
 
 async def test_right_wrong_and_failed_are_told_apart(data: str) -> None:
     result = await go(data, models=[keyed(1.0), keyed(0.0), "scripted/broken"], retries=1)
-    council, (right, wrong, broken) = result.score, result.seat_scores()
+    council, (right, wrong, broken) = result.score, result.seat_scores().values()
     assert (council.n, council.failed, council.answered) == (40, 0, 40)
     assert all(row.status == "degraded" for row in result.rows)
     assert (right.value, right.failed) == (1.0, 0)

@@ -22,6 +22,9 @@ class Form(Protocol):
     """What a reply is to look like; `pluribus.replies` has them."""
 
     @property
+    def name(self) -> str: ...
+
+    @property
     def schema(self) -> Mapping[str, Any] | None:
         """For guided decoding; None: the reply is free text that holds the form."""
         ...
@@ -93,7 +96,7 @@ class Agent:
         if request.sampling.seed is None:
             seed = call_seed(self.seed, self.backend.model, request)
             request = replace(request, sampling=replace(request.sampling, seed=seed))
-        turn = Turn(round, self.seat.index, role, messages, sample=draw)
+        turn = Turn(round, self.seat.index, role, messages, sample=draw, form=form.name if form else None)
         try:
             completion = await self.backend.complete(request)
             turn = replace(turn, completion=completion, unread=form.problem(completion.text) if form else None)

@@ -25,6 +25,10 @@ class Usage:
     completion_tokens: int | None
     cost_usd: float | None
     """None: at least one turn is unpriced."""
+    formed: int = 0
+    """Replies asked for in a form (a rating, a ranking, …) that came."""
+    unread: int = 0
+    """Those of them that could not be read."""
 
     @property
     def tokens(self) -> int | None:
@@ -57,7 +61,8 @@ class Row:
     """In [0, 1]: 1 right, 0 not right, 1/t in a fractional tie of t; None: failed, or no key."""
     share: float | None
     margin: float | None
-    seats: tuple[Mark, ...]
+    seats: tuple[Mark | None, ...]
+    """None: a seat that was not asked for an answer of its own, such as a judge."""
     rounds: tuple[tuple[str | None, ...], ...]
     usage: Usage
     reason: str | None
@@ -73,6 +78,8 @@ def usage(transcript: Transcript) -> Usage:
         prompt_tokens=_sum([completion.prompt_tokens for completion in said]),
         completion_tokens=_sum([completion.completion_tokens for completion in said]),
         cost_usd=sum(cost for cost in costs if cost is not None) if None not in costs else None,
+        formed=sum(turn.ok and turn.form is not None for turn in transcript.turns),
+        unread=sum(turn.unread is not None for turn in transcript.turns),
     )
 
 
@@ -99,16 +106,23 @@ def row(question: Question, key: Key | None, transcript: Transcript, decision: D
     )
 
 
-def _marks(question: Question, key: Key | None, transcript: Transcript, decision: Decision | None) -> tuple[Mark, ...]:
+def _marks(
+    question: Question, key: Key | None, transcript: Transcript, decision: Decision | None
+) -> tuple[Mark | None, ...]:
     """Each seat's answer of the first round, as the decision read it."""
-    said = [turn for turn in transcript.turns if turn.round == 0 and turn.role == "answer"]
-    spoke = {turn.seat: turn.completion for turn in reversed(said) if turn.completion is not None}
+    asked = [turn for turn in transcript.turns if turn.round == 0 and turn.role == "answer"]
+    spoke = {turn.seat: turn.completion for turn in reversed(asked) if turn.completion is not None}
     first = decision.answers[0] if decision and decision.answers else _first_answers(question, transcript)
     right = right_answers(question, key)
+    silent = {turn.seat for turn in asked} - set(spoke)
+    if not asked and transcript.status == "failed":
+        silent = set(range(len(first)))
     return tuple(
         Mark(answer, float(answer in right) if right is not None else None, False, *_used(spoke[index]))
         if index in spoke
         else Mark(None, None, True)
+        if index in silent
+        else None
         for index, answer in enumerate(first)
     )
 
@@ -154,7 +168,7 @@ def score(subject: str, task: str, rows: Sequence[Row]) -> Score:
 
 def seat_score(subject: str, task: str, rows: Sequence[Row], seat: int) -> Score:
     """One seat's accuracy alone: its first answers, before it heard anybody."""
-    keyed = [r.seats[seat] for r in rows if r.key is not None and r.usage.calls > 0]
+    keyed = [mark for r in rows if r.key is not None and r.usage.calls > 0 and (mark := r.seats[seat]) is not None]
     marks = [m.correct for m in keyed if m.correct is not None]
     said = [m for m in keyed if not m.failed]
     costs = [m.cost_usd for m in said]

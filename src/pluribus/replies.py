@@ -38,6 +38,8 @@ _LONGEST_SHOWN = 80
 class Form(Generic[T]):
     """How a reply is read, and the schema that guided decoding takes."""
 
+    name: str
+    """rating, verdict, choice, ranking, ratings, confidence or fields."""
     read: Callable[[str], T]
     """The value; raises BadForm."""
     schema: Mapping[str, Any] | None = None
@@ -109,7 +111,7 @@ def rating(name: str = "score", low: float = 0, high: float = 10) -> Form[float]
     [9.0, 7.5, 8.0]
     """
     schema = _object({"reason": {"type": "string"}, name: {"type": "number", "minimum": low, "maximum": high}})
-    return Form(lambda text: _number(name, _field(text, name), low, high), schema)
+    return Form("rating", lambda text: _number(name, _field(text, name), low, high), schema)
 
 
 def verdict(name: str = "verdict") -> Form[bool]:
@@ -119,6 +121,7 @@ def verdict(name: str = "verdict") -> Form[bool]:
     (False, True)
     """
     return Form(
+        "verdict",
         lambda text: _boolean(name, _field(text, name)),
         _object({"reason": {"type": "string"}, name: {"type": "boolean"}}),
     )
@@ -131,7 +134,7 @@ def choice(names: Sequence[str], name: str = "choice") -> Form[str]:
     '2'
     """
     schema = _object({"reason": {"type": "string"}, name: {"type": "string", "enum": list(names)}})
-    return Form(lambda text: _one_of(name, str(_field(text, name)), names), schema)
+    return Form("choice", lambda text: _one_of(name, str(_field(text, name)), names), schema)
 
 
 def ranking(names: Sequence[str], name: str = "ranking") -> Form[tuple[str, ...]]:
@@ -142,7 +145,7 @@ def ranking(names: Sequence[str], name: str = "ranking") -> Form[tuple[str, ...]
     """
     items = {"type": "array", "items": {"type": "string", "enum": list(names)}, "minItems": len(names)}
     schema = _object({"reason": {"type": "string"}, name: {**items, "maxItems": len(names)}})
-    return Form(lambda text: _permutation(name, _list(_field(text, name)), names), schema)
+    return Form("ranking", lambda text: _permutation(name, _list(_field(text, name)), names), schema)
 
 
 def ratings(count: int, name: str = "ratings", low: float = 1, high: float = 5) -> Form[tuple[float, ...]]:
@@ -151,7 +154,7 @@ def ratings(count: int, name: str = "ratings", low: float = 1, high: float = 5) 
     >>> ratings(2).read("2 + 2 = 4. {final answer: 4} {ratings: 5, 1}")
     (5.0, 1.0)
     """
-    return Form(lambda text: _numbers(name, _list(_field(text, name)), count, low, high))
+    return Form("ratings", lambda text: _numbers(name, _list(_field(text, name)), count, low, high))
 
 
 def confidence(name: str = "confidence") -> Form[float]:
@@ -160,7 +163,7 @@ def confidence(name: str = "confidence") -> Form[float]:
     >>> confidence().read("… {final answer: 4} {confidence: 0.8}"), confidence().read("Confidence: 85%")
     (0.8, 0.85)
     """
-    return Form(lambda text: _probability(name, _field(text, name)))
+    return Form("confidence", lambda text: _probability(name, _field(text, name)))
 
 
 def fields(model: type[M]) -> Form[M]:
@@ -171,7 +174,7 @@ def fields(model: type[M]) -> Form[M]:
     >>> fields(Plan).read('So: {"steps": ["add", "halve"]}').steps
     ['add', 'halve']
     """
-    return Form(lambda text: _validated(model, text), _closed(model.model_json_schema()))
+    return Form("fields", lambda text: _validated(model, text), _closed(model.model_json_schema()))
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

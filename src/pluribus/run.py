@@ -272,11 +272,13 @@ class RunResult:
     def score(self) -> Score:
         return score(_council_name(self.table), self.task, self.rows)
 
-    def seat_scores(self) -> list[Score]:
-        """Each seat's first answers alone; empty for a method with one seat."""
+    def seat_scores(self) -> dict[int, Score]:
+        """Seat → its first answers alone, for the seats that were asked for one; empty for a method with one seat."""
         if len(self.table.seats) < 2:
-            return []
-        return [seat_score(_seat_name(s), self.task, self.rows, s.index) for s in self.table.seats]
+            return {}
+        asked = {index for row in self.rows for index, mark in enumerate(row.seats) if mark is not None}
+        seats = [seat for seat in self.table.seats if seat.index in asked]
+        return {seat.index: seat_score(_seat_name(seat), self.task, self.rows, seat.index) for seat in seats}
 
     def failures(self) -> Counter[str]:
         """Reasons of failed attempts, most frequent first."""
@@ -317,7 +319,7 @@ def _seat_name(seat: Seat) -> str:
 def _flat(r: Row) -> dict[str, Any]:
     plain = {f.name: getattr(r, f.name) for f in dataclasses.fields(r) if f.name not in ("seats", "rounds", "usage")}
     used = {"calls": r.usage.calls, "tokens": r.usage.tokens, "cost_usd": r.usage.cost_usd}
-    return plain | used | {f"seat_{i + 1}": mark.answer for i, mark in enumerate(r.seats)}
+    return plain | used | {f"seat_{i + 1}": mark.answer if mark else None for i, mark in enumerate(r.seats)}
 
 
 Progress = Callable[[Row, Tally], None]

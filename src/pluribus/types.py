@@ -126,8 +126,10 @@ class Turn:
     failure: Failure | None = None
     sample: int = 0
     """Which draw of the same request this was."""
+    form: str | None = None
+    """The form the reply was asked for in: rating, verdict, ranking, …; None: free text."""
     unread: str | None = None
-    """Why the reply could not be read in the form it was asked for; None where it could, or no form was asked."""
+    """Why the reply could not be read in that form; None where it could, or none was asked for."""
 
     @property
     def ok(self) -> bool:

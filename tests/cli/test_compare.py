@@ -59,7 +59,7 @@ def test_reasons_are_grouped_and_the_rare_ones_summed_up(pluribus: Run, council:
     rows = [{"question_id": f"q{i}", "model": "a", "text": "A: 1"} for i in range(2)]
     models = [f"replay/{lines(rows, 'outputs.jsonl')}#a", "scripted/number"]
     out = pluribus("run", council(models=models)).out
-    assert "10 questions went on without a seat:" in out
+    assert "10 questions went on without a seat or a reply:" in out
     assert "10 × seat 1 in round 0: 'a' has no output for question '…'" in out
 
 

@@ -16,7 +16,7 @@ FORM = re.compile(
 
 
 def test_there_is_a_set_for_every_family() -> None:
-    assert sets() == ["commonsense", "general", "logic", "market", "mathematics", "medicine"]
+    assert sets() == ["commonsense", "general", "logic", "market", "mathematics", "medicine", "programming"]
 
 
 @pytest.mark.parametrize("name", sets())

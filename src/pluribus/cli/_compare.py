@@ -25,14 +25,18 @@ class Comparison:
 
 def against_best_seat(result: RunResult) -> Comparison | None:
     """None for a seat alone, or where no question has a key."""
-    alone = [score.value for score in result.seat_scores()]
-    if not alone or all(value is None for value in alone):
+    alone = {seat: score.value for seat, score in result.seat_scores().items() if score.value is not None}
+    if not alone:
         return None
-    best = max(range(len(alone)), key=lambda seat: -1.0 if alone[seat] is None else float(alone[seat] or 0))
-    rows = [row for row in result.rows if row.credit is not None and row.seats[best].correct is not None]
-    if not rows:
+    best = max(alone, key=lambda seat: alone[seat])
+    pairs = [
+        (row, mark.correct)
+        for row in result.rows
+        if row.credit is not None and (mark := row.seats[best]) is not None and mark.correct is not None
+    ]
+    if not pairs:
         return None
-    seat = [float(row.seats[best].correct or 0) for row in rows]
+    rows, seat = [row for row, _ in pairs], [correct for _, correct in pairs]
     difference = stats.paired_bootstrap([float(row.credit or 0) for row in rows], seat)
     return Comparison(best, len(rows), difference, stats.mcnemar(_whole(rows), seat))
 
@@ -43,7 +47,7 @@ def _whole(rows: Sequence[Row]) -> list[float]:
 
 
 def _shown_is_right(row: Row) -> bool:
-    return any(mark.answer == row.answer and mark.correct == 1 for mark in row.seats) or row.answer == row.key
+    return any(m is not None and m.answer == row.answer and m.correct == 1 for m in row.seats) or row.answer == row.key
 
 
 def words(told: Comparison) -> list[str]:

@@ -164,7 +164,7 @@ def _show_debate(store: Store, result: RunResult, console: Console) -> None:
 
 def _turned(row: Row) -> bool:
     first = row.rounds[0] if row.rounds else ()
-    right = sum(mark.correct == 1 for mark in row.seats)
+    right = sum(mark is not None and mark.correct == 1 for mark in row.seats)
     return row.credit == 1 and 0 < right < len(first) / 2
 
 

@@ -109,7 +109,7 @@ _COSTS = ("calls", "tokens", "cost")
 
 def scores(console: Console, result: RunResult) -> None:
     """Each seat alone and the council; two tables where one is too wide."""
-    lines = [*result.seat_scores(), result.score]
+    lines = [*result.seat_scores().items(), (None, result.score)]
     if console.width >= WIDE:
         console.print(_score_table(result, lines, (*_HEADS, *_COSTS), models=True))
     else:
@@ -118,20 +118,23 @@ def scores(console: Console, result: RunResult) -> None:
         console.print(_score_table(result, lines, _COSTS, models=True))
 
 
-def _score_table(result: RunResult, lines: Sequence[Score], heads: Sequence[str], *, models: bool) -> Table:
+def _score_table(
+    result: RunResult, lines: Sequence[tuple[int | None, Score]], heads: Sequence[str], *, models: bool
+) -> Table:
     table = _screen.table()
     table.add_column("", no_wrap=True)
     if models:
         table.add_column("")
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
-    for place, line in enumerate(lines):
-        council = place == len(lines) - 1
+    for place, (seat, line) in enumerate(lines):
         cells = _cells(line)
-        name, who = _last(result.table) if council else (f"seat {place + 1}", _seat_words(result.table.seats[place]))
+        name, who = _last(result.table)
+        if seat is not None:
+            name, who = f"seat {seat + 1}", _seat_words(result.table.seats[seat])
         table.add_row(
             name, *([_screen.cell(who)] if models else []), *(cells[head] for head in heads),
-            style="bold" if council else "", end_section=place == len(lines) - 2,
+            style="bold" if seat is None else "", end_section=place == len(lines) - 2,
         )  # fmt: skip
     return table
 
@@ -163,7 +166,18 @@ def _cells(line: Score) -> dict[str, str]:
 
 def troubles(result: RunResult) -> list[RenderableType]:
     """Failed and degraded questions, by reason."""
-    return [*_reasons("failed", result.rows, "failed"), *_reasons("went on without a seat", result.rows, "degraded")]
+    return [
+        *_reasons("failed", result.rows, "failed"),
+        *_reasons("went on without a seat or a reply", result.rows, "degraded"),
+        *_unread(result.rows),
+    ]
+
+
+def _unread(rows: Sequence[Row]) -> Iterator[RenderableType]:
+    """How many of the ratings, rankings and verdicts could not be read; each was asked for once more."""
+    formed, unread = (sum(getattr(row.usage, name) for row in rows) for name in ("formed", "unread"))
+    if unread:
+        yield _screen.text(f"{unread:,} of {formed:,} replies in a form could not be read", style="yellow")
 
 
 def _reasons(what: str, rows: Iterable[Row], status: str) -> Iterator[RenderableType]:
