@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "methods": {"types", "errors", "agents", "replies", "judges", "consensus", "answers", "sandbox", "prompts"}
     | {"quorum"},
     "solve": {"types", "errors", "codec", "agents", "load", "prompts"},
+    "method_config": {"types", "errors", "config", "load", "solve"},
     "decide": {"types", "errors", "answers", "consensus"},
     "label": {"types", "errors", "answers", "consensus", "judges", "sandbox"},
     "reward": {"types", "errors", "answers", "consensus", "judges"},

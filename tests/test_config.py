@@ -49,3 +49,7 @@ def test_a_file_that_is_absent_or_no_mapping(tmp_path: Path) -> None:
 def test_sampling_keeps_only_what_was_said() -> None:
     config = make_config({"sampling": {"temperature": 0.5, "stop": ["\n\n"]}})
     assert config.sampling.values() == {"temperature": 0.5, "stop": ("\n\n",)}
+
+
+def test_a_method_goes_by_the_name_of_other_codes_too() -> None:
+    assert make_config({"method": "vanilla"}).method == "single"

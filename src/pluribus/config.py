@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
 from pluribus.errors import ConfigError
@@ -20,6 +20,10 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "agent-scaling": {"temperature": 1.0, "top_p": 0.9, "max_tokens": 512},
 }
 """Sampling defaults of the two published codes, by name."""
+
+
+METHOD_ALIASES: Mapping[str, str] = {"vanilla": "single"}
+"""Names that published codes use → the method's name here."""
 
 
 class _Strict(BaseModel):
@@ -80,6 +84,8 @@ class RunConfig(_Strict):
     num_agents: int | None = None
     personas: str | None = None
     """A set's name or a file; with `multi_persona` alone the task's own set is taken."""
+    roles: list[str] = Field(default_factory=list)
+    """Who sits there, one role a seat, cycled: a persona by its name, or a word such as Economist."""
     multi_persona: bool = False
     baseline_a: bool = False
     baseline_b: bool = False
@@ -98,6 +104,11 @@ class RunConfig(_Strict):
     """Calls in flight per endpoint at most; fewer while the endpoint answers 429 or 5xx."""
     retries: int = Field(default=5, ge=1)
     """Tries per call at most."""
+
+    @field_validator("method")
+    @classmethod
+    def _own_name(cls, method: str) -> str:
+        return METHOD_ALIASES.get(method, method)
 
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:

@@ -1,4 +1,7 @@
-"""One agent answers once. The baseline every council is measured against (also called `vanilla`)."""
+"""One agent answers once: the baseline every council is measured against, also called `vanilla`.
+
+Source: zero-shot prompting as in Kojima et al. 2022, arXiv 2205.11916, without its trigger sentence. Differences: none.
+"""
 
 from __future__ import annotations
 
