@@ -27,8 +27,9 @@ M = TypeVar("M", bound=BaseModel)
 REPAIR = "repair"
 """The prompt that shows an unreadable reply's problem and asks again."""
 
-_TAG = re.compile(r"\{\s*\"?([a-z][a-z _]*?)\"?\s*:\s*([^{}]*?)\s*\}", re.IGNORECASE)
-_LINE = re.compile(r"^[\s>*#_-]*([a-z][a-z _]*?)[\s*_]*:[\s*_]*(.+?)[\s*_.]*$", re.IGNORECASE | re.MULTILINE)
+# bounded, so that no text takes long to read
+_TAG = re.compile(r"\{\s{0,9}\"?([a-z][a-z _]{0,30}?)\"?\s{0,9}:([^{}]{0,2000})\}", re.IGNORECASE)
+_LINE = re.compile(r"^[ \t>*#_-]{0,9}([a-z][a-z _]{0,30}?)[ \t*_]{0,9}:([^\n]{1,2000})", re.IGNORECASE | re.MULTILINE)
 _NUMBER = re.compile(r"[-+−]?\d+(?:\.\d+)?")
 _TRUE, _FALSE = frozenset({"true", "yes", "right", "correct"}), frozenset({"false", "no", "wrong", "incorrect"})
 _LONGEST_SHOWN = 80
@@ -230,7 +231,7 @@ def _field(text: str, name: str) -> Any:
     for pattern in (_TAG, _LINE):
         said = [match[2] for match in pattern.finditer(text) if _plain(match[1]) == name]
         if said:
-            return said[-1]
+            return said[-1].strip(" \t\n*_.")
     raise BadForm(f"it does not say {name}; expected {{{name}: …}}")
 
 

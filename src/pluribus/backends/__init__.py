@@ -64,7 +64,18 @@ class ModelSpec:
 
 
 _SILENT_OPTIONS = frozenset(
-    {"api_key_env", "timeout_s", "price", "guided", "organization", "device", "max_batch", "latency_s", "latency_sigma"}
+    {
+        "api_key_env",
+        "timeout_s",
+        "price",
+        "guided",
+        "context_length",
+        "organization",
+        "device",
+        "max_batch",
+        "latency_s",
+        "latency_sigma",
+    }
 )
 
 

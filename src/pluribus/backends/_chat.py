@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COMMON_OPTIONS = ("api_key_env", "timeout_s", "extra_body", "logprobs", "guided", "price")
+COMMON_OPTIONS = ("api_key_env", "timeout_s", "extra_body", "logprobs", "guided", "context_length", "price")
 """The options of every service here; a service may have more."""
 
 _CONNECTIONS = 10_000
@@ -66,6 +66,8 @@ class Endpoint:
     logprobs: bool = False
     guided: bool = False
     """The service takes a JSON schema for the reply."""
+    context_length: int | None = None
+    """Most tokens of prompt and completion together, where the user said."""
 
 
 def option(spec: ModelSpec, name: str, kind: type[T], default: T) -> T:
@@ -87,10 +89,14 @@ def common(spec: ModelSpec) -> dict[str, Any]:
     for name in _OWN_FIELDS & set(extra):
         raise ConfigError(f"option extra_body of {spec.model} sets {name!r}, which is not yours to set here")
     price_of(spec)
+    context_length = option(spec, "context_length", int, 0)
+    if context_length < 0 or ("context_length" in spec.options and not context_length):
+        raise ConfigError(f"option context_length of {spec.model} is {context_length}; expected tokens, from 1")
     return {
         "timeout_s": timeout_s,
         "extra_body": extra,
         "logprobs": option(spec, "logprobs", bool, False),
+        "context_length": context_length or None,
         "guided": option(spec, "guided", bool, bool(services()[spec.service].get("guided"))),
     }
 
@@ -177,6 +183,7 @@ class ChatBackend:
     def __init__(self, endpoint: Endpoint, open_client: OpenClient) -> None:
         self.endpoint = endpoint
         self.model = endpoint.model
+        self.context_length = endpoint.context_length
         self.adjusted: dict[str, str | None] = {}
         self._open_client = open_client
         self._urls = itertools.cycle(endpoint.urls)
