@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from pluribus.agents import SeatPlan, approximate_tokens, plan, seats
-from pluribus.backends import parse
+from pluribus.agents import Agent, SeatPlan, approximate_tokens, plan, seats
+from pluribus.backends import Request, parse
+from pluribus.backends.scripted import Scripted
 from pluribus.errors import ConfigError
 from pluribus.personas import Persona, personas, sets
+from pluribus.prompts import dialect
+from pluribus.types import Question, Sampling, Seat
 
 TWO = [parse("vllm/a@http://127.0.0.1:1/v1"), parse("vllm/b@http://127.0.0.1:2/v1")]
 CALM = Persona("calm", "Stay calm and check each step twice before you answer.", "calm", 0.3, 0.8)
@@ -63,3 +66,23 @@ def test_embedded_personas_differ_in_name_words_and_style(name: str) -> None:
     assert len(people) == 5
     for part in ("name", "prompt", "style"):
         assert len({getattr(person, part) for person in people}) == 5
+
+
+async def test_a_context_is_cut_to_the_models_window_and_the_question_is_not() -> None:
+    heard: list[str] = []
+
+    def reply(request: Request) -> str:
+        heard.append(request.messages[-1].content)
+        return "{final answer: Bo}"
+
+    long = "\n\n".join(f"Paragraph {i} tells of somebody else." for i in range(500))
+    question = Question("q", "t", "Who slept while Ann sang?", "text", context=long)
+    seat = Seat(0, "agent 1", "scripted/x", sampling=Sampling(max_tokens=100))
+    for window in (None, 100_000, 1_000):
+        agent = Agent(seat, Scripted(reply), dialect("standard"), window=window, count=lambda text: len(text.split()))
+        await agent.at(question, 0).speak("answer")
+    whole, roomy, cut = heard
+    assert whole == roomy and long in whole
+    assert 700 < len(cut.split()) <= 900
+    assert "Paragraph 0 tells" in cut and "Paragraph 499 tells" in cut and "[… cut …]" in cut
+    assert whole.replace(long, "") == cut.replace(cut[cut.index("Paragraph 0") : cut.index("Who slept")].rstrip(), "")

@@ -15,6 +15,7 @@ from pluribus.backends import Backend, ModelSpec, Request, call_seed, services
 from pluribus.errors import BackendError, ConfigError, failure
 from pluribus.personas import Persona
 from pluribus.prompts import STANDARD, Dialect, Peer, dialect, fragment, render
+from pluribus.prompts._window import fit
 from pluribus.types import Message, Question, Sampling, Seat, Turn
 
 
@@ -48,6 +49,10 @@ class Agent:
     question: Question | None = None
     seed: int = 0
     observe: Observer | None = None
+    window: int | None = None
+    """Most tokens of prompt and reply together: a question's context is cut to fit. None: not known, nothing is cut."""
+    count: Callable[[str], int] | None = None
+    """Tokens of a text for this model; None: estimated."""
 
     @property
     def index(self) -> int:
@@ -88,8 +93,11 @@ class Agent:
         if self.question is None:
             raise ValueError(f"agent {self.name!r} sits at no question; bind it with at(question, seed)")
         system = None if after else self.seat.system
-        asked = render(self.words, prompt, self.question, system=system, own=own, peers=peers, **fields)
-        messages = (*after, *asked)
+
+        def asked(question: Question) -> Sequence[Message]:
+            return render(self.words, prompt, question, system=system, own=own, peers=peers, **fields)
+
+        messages = (*after, *self._fitting(asked, after))
         draw = self.seat.sample + sample
         schema = form.schema if form else None
         request = Request(messages, self.seat.sampling, draw, self.question.id, round, schema)
@@ -105,6 +113,21 @@ class Agent:
         if self.observe is not None:
             self.observe(turn)
         return turn
+
+    def _fitting(self, asked: Callable[[Question], Sequence[Message]], after: Sequence[Message]) -> Sequence[Message]:
+        """The messages, with the question's context cut to what the model's window leaves beside all else."""
+        assert self.question is not None
+        messages = asked(self.question)
+        if self.window is None or self.question.context is None:
+            return messages
+        count = self.count or _estimate
+        reply = self.seat.sampling.max_tokens
+        reply = reply if reply < self.window else self.window // 4
+        sent = sum(count(message.content) + _MESSAGE_TOKENS for message in (*after, *messages))
+        over = sent + reply - self.window
+        if over <= 0:
+            return messages
+        return asked(fit(self.question, max(count(self.question.context) - over, 0), count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +225,15 @@ def _persona_words(words: Dialect, persona: Persona) -> str:
 
 def _twins(a: Seat, b: Seat) -> bool:
     return (a.model, a.system, a.sampling, a.dialect) == (b.model, b.system, b.sampling, b.dialect)
+
+
+_MESSAGE_TOKENS = 8
+"""What a chat template puts around a message, at most."""
+
+
+def _estimate(text: str) -> int:
+    """Tokens, rather too many than too few."""
+    return round(1.2 * approximate_tokens(text))
 
 
 def approximate_tokens(text: str) -> int:
