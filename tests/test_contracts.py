@@ -42,16 +42,6 @@ def council(*replies: Reply) -> list[Agent]:
     ]
 
 
-def repeats(transcript: Transcript) -> int:
-    """Turns that ask again for a reply that could not be read."""
-    asked = [(turn.seat, turn.messages) for turn in transcript.turns if turn.unread is not None]
-    return sum(
-        any(turn.seat == seat and len(turn.messages) > len(heard) and turn.messages[: len(heard)] == heard
-            for seat, heard in asked)
-        for turn in transcript.turns
-    )  # fmt: skip
-
-
 def forecast(method: str, seats: int) -> tuple[int, int]:
     calls: tuple[int, int] = load("methods", method).calls(make_settings(method, {}), seats)
     return calls
@@ -101,8 +91,6 @@ async def test_an_agent_that_answers_garbage_gets_no_verdict_invented(
 ) -> None:
     transcript = await solve(question, council(*[garbage] * seats), method)
     check(transcript)
-    _, most = forecast(method, seats)
-    assert len(transcript.turns) - repeats(transcript) <= most
     unread = [turn for turn in transcript.turns if turn.form is not None]
     assert all(turn.unread for turn in unread)
     if unread:

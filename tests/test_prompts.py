@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pluribus.errors import ConfigError, UnknownName
-from pluribus.prompts import Peer, dialect, dialects, fence, fingerprint, render
+from pluribus.prompts import Peer, dialect, dialects, fence, fingerprint, own_fields, render
 from pluribus.types import Message, Question
 
 CHOICE = Question("q", "t", "Which is a colour?", "choice", ("red", "seven"), context="Think of paint.")
@@ -71,5 +71,6 @@ def test_every_embedded_prompt_renders(name: str) -> None:
     words = dialect(name)
     for prompt, text in words.texts.items():
         if text.startswith("["):
-            messages = render(words, prompt, CHOICE, own="mine", peers=[Peer("agent 2", "theirs")])
+            others = dict.fromkeys(own_fields(words, prompt), "its own")
+            messages = render(words, prompt, CHOICE, own="mine", peers=[Peer("agent 2", "theirs")], **others)
             assert messages and all(message.content.strip() for message in messages)

@@ -98,6 +98,8 @@ class RunConfig(_Strict):
     seed: int = 0
 
     budget: BudgetConfig = BudgetConfig()
+    allow_code_execution: bool | Literal["rlimit"] = False
+    """Whether programs that models write may run: in a jail of bubblewrap, or (`rlimit`) with limits alone."""
     prices: str | None = None
     """A file of the user's own prices, laid over the embedded table."""
     concurrency: int = Field(default=256, ge=1)

@@ -18,7 +18,8 @@ from pluribus.config import RunConfig, make_config
 from pluribus.decide import decide
 from pluribus.engines.asyncio import block
 from pluribus.errors import ConfigError
-from pluribus.run import RunResult, execute, opened, prepare, seat_table
+from pluribus.run import RunResult, check_method, execute, jail, opened, prepare, seat_table
+from pluribus.sandbox import allowing
 from pluribus.solve import solve
 from pluribus.store import Store
 from pluribus.types import Decision, Kind, Question, Transcript
@@ -95,10 +96,12 @@ class Council:
         """
         asked = question if isinstance(question, Question) else make_question(question, kind, choices, labels)
         table = seat_table(self.config, family)
+        check_method(self.config, table)
         store = Store.open(self.home) if remember else None
         try:
             async with opened(table, self.config, store) as live:
-                transcript = await solve(asked, live.agents, table.method, table.settings, seed=self.config.seed)
+                with allowing(jail(self.config)):
+                    transcript = await solve(asked, live.agents, table.method, table.settings, seed=self.config.seed)
         finally:
             if store is not None:
                 store.close()

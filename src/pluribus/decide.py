@@ -6,7 +6,7 @@ A rule is one function from ballots to a vote, listed in `RULES` under the name 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -79,19 +79,30 @@ def decide(
     )
 
 
-def credit(decision: Decision, key: Key | None, question: Question) -> float | None:
+def credit(
+    decision: Decision, key: Key | None, question: Question, passed: Collection[str] | None = None
+) -> float | None:
     """How right a decision is: 1, or 0, or under the tie rule `fractional` the right part of the tied answers.
 
-    Returns: in [0, 1]; None when there is no key. No answer is not right: 0.
+    Args:
+        passed: the programs that passed the key's tests; None: they were not run. No other kind of answer needs it.
+
+    Returns: in [0, 1]; None when there is no key, or no test of a program was run. No answer is not right: 0.
 
     Raises DataError when the key is no answer of the question's kind.
     """
-    if key is None or key.answer is None:
+    right = passed if question.kind == "program" else _right(question, key)
+    if key is None or right is None:
         return None
-    right = {_canonical_key(question, answer) for answer in (key.answer, *key.aliases)}
     if decision.tie_rule == "fractional" and decision.tie:
         return sum(answer in right for answer in decision.tie) / len(decision.tie)
     return float(decision.answer in right)
+
+
+def _right(question: Question, key: Key | None) -> Collection[str] | None:
+    if key is None or key.answer is None:
+        return None
+    return {_canonical_key(question, answer) for answer in (key.answer, *key.aliases)}
 
 
 def _canonical_key(question: Question, answer: str) -> str:

@@ -5,7 +5,9 @@ PluribusError
 │   ├── UnknownName       no such method, task, model, …; lists what there is
 │   ├── ConfigError       a council file or flag
 │   ├── DataError         a data file: names file and line
-│   └── MissingDependency an extra is not installed
+│   ├── MissingDependency an extra is not installed
+│   ├── CodeNotAllowed    model-written programs would run, and nobody allowed it
+│   └── MissingSandbox    … and this machine has no jail for them
 ├── BackendError          a model call gave no completion
 │   ├── RateLimited       429; may carry retry_after_s           (retryable)
 │   ├── ServerError       5xx                                    (retryable)
@@ -78,6 +80,20 @@ class MissingDependency(UsageError):
         super().__init__(
             f"this needs the package {package!r}", hint=f"install it with: pip install 'pluribus[{extra}]'"
         )
+
+
+class CodeNotAllowed(UsageError):
+    """
+    >>> print(CodeNotAllowed("task humaneval runs programs that models write"))
+    task humaneval runs programs that models write; allow it with --allow-code-execution
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, hint="allow it with --allow-code-execution")
+
+
+class MissingSandbox(UsageError):
+    pass
 
 
 class BackendError(PluribusError):

@@ -6,13 +6,15 @@ counted as wrong: it is left out of the accuracy and counted beside it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pluribus import stats
 from pluribus.answers import canonical, read
 from pluribus.decide import credit
-from pluribus.types import Completion, Decision, Key, Question, Score, Status, Transcript
+from pluribus.label import BY_TESTS, PROGRAM, read_turns
+from pluribus.metrics.pass_at_k import pass_at_k
+from pluribus.types import Completion, Decision, Key, Label, Question, Score, Status, Transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class Row:
     usage: Usage
     reason: str | None
     """Why it failed, or who is missing."""
+    passes: tuple[int, int] | None = None
+    """Programs: how many of the final answers pass the tests, and how many there are; None: not run, or no program."""
 
 
 def usage(transcript: Transcript) -> Usage:
@@ -88,32 +92,68 @@ def _sum(values: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(values) else None
 
 
-def row(question: Question, key: Key | None, transcript: Transcript, decision: Decision | None) -> Row:
-    """Scores one attempt; `decision` is None exactly when the transcript failed."""
+def row(
+    question: Question,
+    key: Key | None,
+    transcript: Transcript,
+    decision: Decision | None,
+    labels: Sequence[Label] = (),
+) -> Row:
+    """Scores one attempt.
+
+    Args:
+        decision: None exactly when the transcript failed.
+        labels: of the turns, see `pluribus.label`; programs are scored by them, and not at all without them.
+    """
+    passed = _passed(question, transcript, labels)
     return Row(
         question_id=question.id,
         attempt_id=transcript.attempt.id,
         status=transcript.status,
         answer=decision.answer if decision else None,
-        key=key.answer if key else None,
-        credit=credit(decision, key, question) if decision else None,
+        key=_key_words(key),
+        credit=credit(decision, key, question, passed) if decision else None,
         share=decision.share if decision else None,
         margin=decision.margin if decision else None,
-        seats=_marks(question, key, transcript, decision),
+        seats=_marks(question, right_answers(question, key, passed), transcript, decision),
         rounds=decision.answers if decision else (),
         usage=usage(transcript),
         reason=transcript.failure.message if transcript.failure else None,
+        passes=_passes(transcript, labels),
     )
 
 
+def _key_words(key: Key | None) -> str | None:
+    """The key's answer; a key may have tests alone."""
+    if key is None or key.answer is not None:
+        return key.answer if key else None
+    return "tests" if key.tests else None
+
+
+def _passed(question: Question, transcript: Transcript, labels: Sequence[Label]) -> frozenset[str] | None:
+    """The programs that passed their tests; None: they were not run, or the question asks for none."""
+    verdicts = {label.turn: label.correct for label in labels if label.step is None}
+    if question.kind != PROGRAM or not labels or None in verdicts.values():
+        return None
+    reads = read_turns(question, transcript)
+    return frozenset(answer for turn, answer in reads.items() if answer is not None and verdicts.get(turn))
+
+
+def _passes(transcript: Transcript, labels: Sequence[Label]) -> tuple[int, int] | None:
+    """Right finals, and finals; a final that gave no program is one that does not pass."""
+    verdicts = {label.turn: label.correct for label in labels if label.checker == BY_TESTS}
+    if not verdicts or None in verdicts.values() or not transcript.finals:
+        return None
+    return sum(bool(verdicts.get(turn)) for turn in transcript.finals), len(transcript.finals)
+
+
 def _marks(
-    question: Question, key: Key | None, transcript: Transcript, decision: Decision | None
+    question: Question, right: Collection[str | None] | None, transcript: Transcript, decision: Decision | None
 ) -> tuple[Mark | None, ...]:
     """Each seat's answer of the first round, as the decision read it."""
     asked = [turn for turn in transcript.turns if turn.round == 0 and turn.role == "answer"]
     spoke = {turn.seat: turn.completion for turn in reversed(asked) if turn.completion is not None}
     first = decision.answers[0] if decision and decision.answers else _first_answers(question, transcript)
-    right = right_answers(question, key)
     silent = {turn.seat for turn in asked} - set(spoke)
     if not asked and transcript.status == "failed":
         silent = set(range(len(first)))
@@ -139,8 +179,12 @@ def _first_answers(question: Question, transcript: Transcript) -> list[str | Non
     return [read(question, said[index].text) if index in said else None for index in indexes]
 
 
-def right_answers(question: Question, key: Key | None) -> frozenset[str | None] | None:
-    """The canonical right answers; None without a key."""
+def right_answers(
+    question: Question, key: Key | None, passed: Collection[str] | None = None
+) -> frozenset[str | None] | None:
+    """The canonical right answers; None without a key. `passed` as in `credit`."""
+    if question.kind == PROGRAM:
+        return None if key is None or passed is None else frozenset(passed)
     if key is None or key.answer is None:
         return None
     return frozenset(canonical(question, good) for good in (key.answer, *key.aliases)) - {None}
@@ -164,6 +208,18 @@ def score(subject: str, task: str, rows: Sequence[Row]) -> Score:
         tokens=_sum(tokens),
         cost_usd=sum(c for c in costs if c is not None) if None not in costs else None,
     )
+
+
+def pass_at(rows: Sequence[Row]) -> Mapping[int, float]:
+    """k → mean pass@k over the questions whose programs were run, for each k up to the fewest samples of a question.
+
+    Empty where there are no programs, or one sample of each.
+    """
+    counted = [r.passes for r in rows if r.passes is not None]
+    most = min((n for _, n in counted), default=0)
+    if most < 2:
+        return {}
+    return {k: sum(pass_at_k(n, c, k) for c, n in counted) / len(counted) for k in range(1, most + 1)}
 
 
 def seat_score(subject: str, task: str, rows: Sequence[Row], seat: int) -> Score:

@@ -29,8 +29,17 @@ REPAIR = "repair"
 
 # bounded, so that no text takes long to read
 _TAG = re.compile(r"\{\s{0,9}\"?([a-z][a-z _]{0,30}?)\"?\s{0,9}:([^{}]{0,2000})\}", re.IGNORECASE)
-_LINE = re.compile(r"^[ \t>*#_-]{0,9}([a-z][a-z _]{0,30}?)[ \t*_]{0,9}:([^\n]{1,2000})", re.IGNORECASE | re.MULTILINE)
-_NUMBER = re.compile(r"[-+−]?\d+(?:\.\d+)?")
+_LINE = re.compile(
+    r"^[ \t>*#_-]{0,9}([a-z][a-z _]{0,30}?)[ \t*_]{0,9}:\s{0,9}([^\n]{1,2000})", re.IGNORECASE | re.MULTILINE
+)
+_NUMBER = re.compile(r"([-+−]?(?:\d+(?:\.\d+)?|\.\d+))(\s{0,9}%|\s{0,9}(?:/|out of\b)\s{0,9}(\d+(?:\.\d+)?))?")
+_GOES_ON = re.compile(r"\s{0,9}(?:[,–—/-]|to\b|or\b|and\b)?\s{0,9}\d|\w")
+"""Behind a number that is only a part: of a range, a list, a decimal comma, a power of ten."""
+_ESCAPE = re.compile(r"\\([\"\\/nrt]|u[0-9a-fA-F]{4}|[bf](?![a-z]))?")
+_QUOTES = " \t\n\"'`*_"
+_OPENED = re.compile(r"\{(?=\s{0,99}[\"}])")
+_MOST_OPENED = 500
+"""Braces that look like a JSON object and open none, after which no more are tried."""
 _TRUE, _FALSE = frozenset({"true", "yes", "right", "correct"}), frozenset({"false", "no", "wrong", "incorrect"})
 _LONGEST_SHOWN = 80
 
@@ -194,14 +203,15 @@ def _closed(schema: Any) -> Any:
         return [_closed(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    closed = {key: _closed(value) for key, value in schema.items() if key not in ("title", "default")}
+    closed = {key: _closed(value) for key, value in schema.items() if key not in ("title", "default", "properties")}
     if "properties" in schema:
-        closed |= {"required": list(schema["properties"]), "additionalProperties": False}
+        parts = {name: _closed(part) for name, part in schema["properties"].items()}
+        closed |= {"properties": parts, "required": list(parts), "additionalProperties": False}
     return closed
 
 
 def objects(text: str) -> list[dict[str, Any]]:
-    """The outermost JSON objects of a text, in order.
+    """The outermost JSON objects of a text, in order; line breaks and LaTeX's backslashes may stand bare in strings.
 
     >>> objects('a {"x": 1} b {y} {"z": {"w": 2}}')
     [{'x': 1}, {'z': {'w': 2}}]
@@ -210,20 +220,22 @@ def objects(text: str) -> list[dict[str, Any]]:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    decoder = json.JSONDecoder()
-    place = text.find("{")
-    while place >= 0:
+    decoder = json.JSONDecoder(strict=False)
+    text = _ESCAPE.sub(lambda mark: mark[0] if mark[1] else r"\\", text)
+    opened, tries = _OPENED.search(text), 0
+    while opened and tries < _MOST_OPENED:
+        end = opened.end()
         try:
-            value, end = decoder.raw_decode(text, place)
-        except (ValueError, RecursionError):
-            end = place + 1
-        else:
+            value, end = decoder.raw_decode(text, opened.start())
             yield value
-        place = text.find("{", end)
+        except (ValueError, RecursionError):
+            tries += 1
+        opened = _OPENED.search(text, end)
 
 
 def _field(text: str, name: str) -> Any:
     """The last value given for a name."""
+    text = _said(text)
     for found in reversed(objects(text)):
         value = {_plain(key): value for key, value in found.items()}.get(name)
         if value is not None:
@@ -231,8 +243,14 @@ def _field(text: str, name: str) -> Any:
     for pattern in (_TAG, _LINE):
         said = [match[2] for match in pattern.finditer(text) if _plain(match[1]) == name]
         if said:
-            return said[-1].strip(" \t\n*_.")
+            return said[-1].strip(_QUOTES).rstrip(".")
     raise BadForm(f"it does not say {name}; expected {{{name}: …}}")
+
+
+def _said(text: str) -> str:
+    """What stands behind the thoughts; thoughts that were cut off say nothing."""
+    said = text.rpartition("</think>")[2]
+    return "" if "<think>" in said else said
 
 
 def _plain(name: str) -> str:
@@ -245,13 +263,23 @@ def _shown(value: Any) -> str:
 
 
 def _number(name: str, value: Any, low: float, high: float) -> float:
-    found = None if isinstance(value, bool) else _NUMBER.match(str(value).strip())
-    if found is None:
-        raise BadForm(f"{name} is {_shown(value)}; expected a number from {low:g} to {high:g}")
-    number = float(found[0].replace("−", "-"))
+    """The number that stands first, whole: no part of a range, of a list or of another scale."""
+    text = str(value).strip(_QUOTES)
+    found = None if isinstance(value, bool) else _NUMBER.match(text)
+    expected = f"expected a number from {low:g} to {high:g}"
+    if found is None or _GOES_ON.match(text, found.end()) or _scale(found) not in (None, high):
+        raise BadForm(f"{name} is {_shown(value)}; {expected}")
+    number = float(found[1].replace("−", "-"))
     if not low <= number <= high:
-        raise BadForm(f"{name} is {number:g}; expected a number from {low:g} to {high:g}")
+        raise BadForm(f"{name} is {number:g}; {expected}")
     return number
+
+
+def _scale(found: re.Match[str]) -> float | None:
+    """What the number is out of: 10 in 8/10, 100 in 80 %; None where it does not say."""
+    if found[2] is None:
+        return None
+    return float(found[3]) if found[3] else 100
 
 
 def _numbers(name: str, values: Sequence[Any], count: int, low: float, high: float) -> tuple[float, ...]:
@@ -268,16 +296,20 @@ def _boolean(name: str, value: Any) -> bool:
 
 
 def _probability(name: str, value: Any) -> float:
-    percent = "%" in str(value)
-    number = _number(name, value, 0, 100 if percent else 1)
-    return number / 100 if percent else number
+    found = _NUMBER.match(str(value).strip(_QUOTES))
+    if found and _scale(found) == 100:
+        return _number(name, value, 0, 100) / 100
+    return _number(name, value, 0, 1)
 
 
 def _list(value: Any) -> list[Any]:
-    """A JSON list, or what stands between commas, signs of order, or spaces."""
+    """A JSON list, or what stands between commas and signs of order, or else between spaces."""
     if isinstance(value, list):
         return value
-    return [part for part in re.split(r"[,;>\s\[\]]+", str(value)) if part]
+    text = str(value)
+    parts = [part.strip(_QUOTES) for part in re.split(r"[,;>\[\]]", text)]
+    filled = [part for part in parts if part]
+    return filled if len(filled) > 1 else text.strip(_QUOTES + "[]").split()
 
 
 def _one_of(name: str, value: str, names: Sequence[str]) -> str:
@@ -297,12 +329,13 @@ def _permutation(name: str, values: Sequence[Any], names: Sequence[str]) -> tupl
 def _validated(model: type[M], text: str) -> M:
     """The last JSON object that has the model's fields."""
     problem = f"there is no JSON object with the fields {', '.join(model.model_fields)}"
-    for found in reversed(objects(text)):
+    for found in reversed(objects(_said(text))):
+        if not set(found) & set(model.model_fields):
+            continue
         try:
             return model.model_validate(found)
         except ValidationError as error:
             first = error.errors()[0]
-            if set(found) & set(model.model_fields):
-                place = ".".join(str(part) for part in first["loc"]) or "the object"
-                problem = f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
+            place = ".".join(str(part) for part in first["loc"]) or "the object"
+            problem = f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
     raise BadForm(problem)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +22,18 @@ from pluribus.codec import content_id
 from pluribus.config import PRESETS, RunConfig, SeatConfig, make_config
 from pluribus.decide import RULES, decide
 from pluribus.engines.asyncio import block, each
-from pluribus.errors import ConfigError, DataError, MissingDependency, UnknownName
-from pluribus.evaluate import Row, row, score, seat_score
+from pluribus.errors import CodeNotAllowed, ConfigError, DataError, MissingDependency, UnknownName
+from pluribus.evaluate import Row, pass_at, row, score, seat_score
+from pluribus.label import PROGRAM, label
 from pluribus.load import load
-from pluribus.personas import Persona, personas
-from pluribus.prompts import dialect, render
+from pluribus.personas import Persona, in_roles, personas
+from pluribus.prompts import dialect, own_fields, render
+from pluribus.sandbox import Sandbox, allowing, sandbox
 from pluribus.solve import make_attempt, make_settings, solve_attempt
 from pluribus.store import Store
 from pluribus.tasks import LoadedTask, load_task
-from pluribus.traffic import Budget, Flights, Limiter, Tally, wrap
-from pluribus.types import Attempt, Decision, Question, Score, Seat, Transcript
+from pluribus.traffic import Budget, Flights, Limiter, Tally, unwrap, wrap
+from pluribus.types import Attempt, Decision, Label, Question, Score, Seat, Transcript
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,6 +97,8 @@ def seat_table(config: RunConfig, family: str = "general") -> Table:
 
 
 def _persona_set(config: RunConfig, family: str) -> tuple[Persona, ...]:
+    if config.roles:
+        return in_roles(config.roles, config.personas or family)
     if config.multi_persona or config.baseline_a or config.baseline_b:
         return personas(config.personas or family)
     return personas(config.personas) if config.personas else ()
@@ -149,12 +153,34 @@ def prepare(config: RunConfig) -> Prepared:
     )  # fmt: skip
     _check_keys(task)
     table = seat_table(config, task.family)
+    if any(question.kind == PROGRAM for question, _ in task.pairs):
+        check_allowed(config, f"task {task.task}")
+    check_method(config, table)
     attempts = tuple(
         make_attempt(question, table.method, table.settings, table.seats, config.seed) for question, _ in task.pairs
     )
     identity = content_id({"attempts": [a.id for a in attempts], "rule": config.rule, "tie": config.tie})[:12]
     name = f"{table.method}-{task.task.replace(':', '-')}-{identity[:6]}"
     return Prepared(config, identity, name, table, task, attempts, forecast(table, task))
+
+
+def check_allowed(config: RunConfig, who: str) -> None:
+    """Raises CodeNotAllowed unless programs that models write may run."""
+    if not config.allow_code_execution:
+        raise CodeNotAllowed(f"{who} runs programs that models write")
+
+
+def check_method(config: RunConfig, table: Table) -> None:
+    """A method that runs programs under these settings is allowed to, and what is allowed works on this machine."""
+    runs: Callable[[Any], bool] = getattr(load("methods", table.method), "runs_programs", lambda settings: False)
+    if runs(table.settings):
+        check_allowed(config, f"method {table.method}")
+    jail(config)
+
+
+def jail(config: RunConfig) -> Sandbox | None:
+    """The sandbox that a config allows; None: programs may not run. Raises MissingSandbox where it does not work."""
+    return sandbox(config.allow_code_execution) if config.allow_code_execution else None
 
 
 def _check_keys(task: LoadedTask) -> None:
@@ -180,11 +206,14 @@ def forecast(table: Table, task: LoadedTask) -> Forecast:
 
 def _first_prompt_tokens(table: Table, question: Question) -> float:
     prompt = load("methods", table.method).PROMPTS[0]
-    lengths = [
-        sum(approximate_tokens(m.content) for m in render(dialect(s.dialect), prompt, question, system=s.system))
-        for s in table.seats
-    ]
-    return sum(lengths) / len(lengths)
+    return sum(_prompt_tokens(seat, prompt, question) for seat in table.seats) / len(table.seats)
+
+
+def _prompt_tokens(seat: Seat, prompt: str, question: Question) -> int:
+    words = dialect(seat.dialect)
+    unknown_yet = dict.fromkeys(own_fields(words, prompt), "")
+    messages = render(words, prompt, question, system=seat.system, **unknown_yet)
+    return sum(approximate_tokens(message.content) for message in messages)
 
 
 @dataclass(slots=True)
@@ -226,11 +255,18 @@ async def opened(
                     attempts=config.retries,
                 )
                 _ensure_recorded(raw, table, seat)
-            agents.append(Agent(seat, backends[key], dialect(seat.dialect)))
+            agents.append(_agent(seat, backends[key]))
         yield Live(tuple(agents), tally, budget)
     finally:
         for backend in backends.values():
             await backend.close()
+
+
+def _agent(seat: Seat, backend: Backend) -> Agent:
+    """The seat with its model behind it, and what is known of the model's window."""
+    raw = unwrap(backend)
+    window: int | None = getattr(raw, "context_length", None)
+    return Agent(seat, backend, dialect(seat.dialect), window=window, count=getattr(raw, "count_tokens", None))
 
 
 def _limiter(spec: ModelSpec, limiters: dict[str, Limiter], concurrency: int) -> Limiter | None:
@@ -279,6 +315,10 @@ class RunResult:
         asked = {index for row in self.rows for index, mark in enumerate(row.seats) if mark is not None}
         seats = [seat for seat in self.table.seats if seat.index in asked]
         return {seat.index: seat_score(_seat_name(seat), self.task, self.rows, seat.index) for seat in seats}
+
+    def pass_at(self) -> Mapping[int, float]:
+        """k → pass@k, for programs with several final answers; else empty."""
+        return pass_at(self.rows)
 
     def failures(self) -> Counter[str]:
         """Reasons of failed attempts, most frequent first."""
@@ -336,18 +376,19 @@ async def execute(
         tally: counters to use, for who wants to watch them between two questions.
     """
     worker = _Worker(prepared, store, progress or (lambda row, tally: None), tally or Tally())
-    todo = list(worker.restore())
-    if not todo:  # nothing is asked, so no model needs to be reachable
-        _begin(prepared, store)
-        return worker.finish()
-    async with opened(prepared.table, prepared.config, store, worker.tally) as live:
-        _begin(prepared, store)
-        worker.live = live
-        try:
-            await each(todo, worker.work, _width(prepared))
-        finally:
-            result = worker.finish()
-    return result
+    with allowing(jail(prepared.config)):
+        todo = await worker.restore()
+        if not todo:  # nothing is asked, so no model needs to be reachable
+            _begin(prepared, store)
+            return worker.finish()
+        async with opened(prepared.table, prepared.config, store, worker.tally) as live:
+            _begin(prepared, store)
+            worker.live = live
+            try:
+                await each(todo, worker.work, _width(prepared))
+            finally:
+                result = worker.finish()
+        return result
 
 
 def run(prepared: Prepared, store: Store, *, progress: Progress | None = None, tally: Tally | None = None) -> RunResult:
@@ -390,16 +431,18 @@ class _Worker:
     stopped: str | None = None
     rows: dict[str, Row] = dataclasses.field(default_factory=dict)
 
-    def restore(self) -> Iterator[int]:
-        """Takes over finished attempts from the store; yields the positions still to be asked."""
+    async def restore(self) -> list[int]:
+        """Takes over finished attempts from the store; returns the positions still to be asked."""
         ids = [attempt.id for attempt in self.prepared.attempts]
         done = [id for id, status in self.store.statuses(ids).items() if status != "failed"]
         decisions = self.store.decisions(done, self.prepared.config.rule, self.prepared.config.tie)
         places = {attempt.id: position for position, attempt in enumerate(self.prepared.attempts)}
+        known = stored_labels(self.store, done, [question for question, _ in self.prepared.task.pairs])
         for transcript in self.store.transcripts(done):
-            place = places[transcript.attempt.id]
-            self._take(place, transcript, decisions.get(transcript.attempt.id))
-        yield from (place for place, id in enumerate(ids) if id not in self.rows)
+            id = transcript.attempt.id
+            labels = known.get(id) or await self._label(places[id], transcript)
+            self._take(places[id], transcript, decisions.get(id), labels)
+        return [place for place, id in enumerate(ids) if id not in self.rows]
 
     async def work(self, place: int) -> bool:
         assert self.live is not None
@@ -410,14 +453,23 @@ class _Worker:
             self.stopped = transcript.failure.message
             return False
         self.store.put_transcript(transcript)
-        self._take(place, transcript, None)
+        self._take(place, transcript, None, await self._label(place, transcript))
         return True
 
-    def _take(self, place: int, transcript: Transcript, decision: Decision | None) -> None:
+    async def _label(self, place: int, transcript: Transcript) -> Sequence[Label]:
+        """Runs the tests of a key; the other kinds of answer are compared with theirs at no cost whenever needed."""
+        question, key = self.prepared.task.pairs[place]
+        if question.kind != PROGRAM or key is None or transcript.status == "failed":
+            return ()
+        labels = await label(question, key, transcript)
+        self.store.put_records("label", [(transcript.attempt.id, each) for each in labels])
+        return labels
+
+    def _take(self, place: int, transcript: Transcript, decision: Decision | None, labels: Sequence[Label]) -> None:
         question, key = self.prepared.task.pairs[place]
         if decision is None and transcript.status != "failed":
             decision = self._decide(question, transcript)
-        scored = row(question, key, transcript, decision)
+        scored = row(question, key, transcript, decision, labels)
         self.rows[transcript.attempt.id] = scored
         self.progress(scored, self.tally)
 
@@ -442,6 +494,13 @@ class _Worker:
         )  # fmt: skip
 
 
+def stored_labels(store: Store, ids: Sequence[str], questions: Iterable[Question]) -> Mapping[str, list[Label]]:
+    """Attempt id → what its programs' tests said; empty where no question asks for a program."""
+    if all(question.kind != PROGRAM for question in questions):
+        return {}
+    return store.records("label", Label, ids)
+
+
 def reload(store: Store, name: str) -> RunResult:
     """A stored run as it stands, scored from its records: no task file is read and no call is made.
 
@@ -454,6 +513,7 @@ def reload(store: Store, name: str) -> RunResult:
     attempts = store.run_attempts(stored.id)
     ids = [attempt_id for attempt_id, _ in attempts]
     decisions = store.decisions(ids, config.rule, config.tie)
+    labels = stored_labels(store, ids, [question for question, _ in pairs.values()])
     table: Table | None = None
     rows = []
     for transcript in store.transcripts(ids):
@@ -461,7 +521,7 @@ def reload(store: Store, name: str) -> RunResult:
         decision = decisions.get(transcript.attempt.id)
         if decision is None and transcript.status != "failed":
             decision = decide(question, transcript, rule=config.rule, tie=config.tie, seed=config.seed)
-        rows.append(row(question, key, transcript, decision))
+        rows.append(row(question, key, transcript, decision, labels.get(transcript.attempt.id, ())))
         table = table or _stored_table(transcript.attempt)
     stopped = stored.totals.get("stopped")
     task = stored.totals.get("task") or config.task or "unknown"

@@ -13,7 +13,7 @@ from pluribus.codec import content_id, plain
 from pluribus.errors import ConfigError, PluribusError, UnknownName, failure
 from pluribus.load import load
 from pluribus.prompts import dialect, fingerprint
-from pluribus.types import Attempt, Failure, Outcome, Question, Seat, Transcript, Turn
+from pluribus.types import Attempt, Failure, Outcome, Question, Seat, Status, Transcript, Turn
 
 
 def make_settings(method: str, values: Mapping[str, Any]) -> Any:
@@ -120,6 +120,6 @@ async def solve_attempt(
 def _transcript(attempt: Attempt, outcome: Outcome) -> Transcript:
     place = {id(turn): index for index, turn in enumerate(outcome.turns)}
     finals = tuple(place[id(turn)] for turn in outcome.finals)
-    if outcome.degraded is None:
-        return Transcript(attempt, outcome.turns, finals, "complete")
-    return Transcript(attempt, outcome.turns, finals, "degraded", Failure("degraded", outcome.degraded))
+    missing = None if outcome.degraded is None else Failure("degraded", outcome.degraded)
+    status: Status = "complete" if missing is None else "degraded"
+    return Transcript(attempt, outcome.turns, finals, status, missing, plain(outcome.notes))

@@ -164,6 +164,8 @@ class Outcome:
     """The turns that stand as answers; all of them are in `turns`."""
     degraded: str | None = None
     """Who is missing and why, when the protocol went on without a seat."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """What the method found out beside the turns, as plain values by name: importance, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,8 @@ class Transcript:
     status: Status
     failure: Failure | None = None
     """Why the attempt failed, or who is missing in a degraded one."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """What the method found out beside the turns, as plain values by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ READ = {
     '{"reasoning": "2 of 3", "answer": "6", "confidence": 0.9}': "6",
     '{"reasoning": "2 of 3",\n "answer": 6.0}': "6",
     "The answer is -221_3": "-25",
+    "The answer is **12** apples.": "12",
+    "The answer is *12* of 30": "12",
     "Final Answer: How many pens has she in 2 bags?\nShe has 18/2 = 9 pens.": "9",
 }
 
@@ -70,6 +72,7 @@ def test_the_last_own_commitment_wins_and_a_bare_mention_only_without_one(text: 
         "The answer is 1e999999999", "The answer is " + "9" * 5000, "The answer is 4 * (40 - x).",
         "The answer is 70 and 48.", "The answer is 2 or 3", '"answer": "-1, 2"', "answer = teachers / 5",
         r"It is \boxed{3}. No, \boxed{n - 1}", "The answer is 2^5.",
+        "The answer is 4*x", "The answer is 2**5", "The answer is 4 * x.",
     ],
 )  # fmt: skip
 def test_what_is_no_single_number_is_no_answer(text: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -71,3 +73,35 @@ def test_four_gsm8k_models_are_scored_as_published(shared_data: Path) -> None:
 )
 def test_reads_what_the_source_read(shared_data: Path, name: str, styles: tuple[str, ...]) -> None:
     assert _agreement(shared_data / "recorded" / name, styles) > 0.99
+
+
+@pytest.fixture(scope="module")
+def extraction() -> ModuleType:
+    """The benchmark that counts agreement run by run."""
+    path = Path(__file__).parents[2] / "benchmarks" / "extraction.py"
+    spec = importlib.util.spec_from_file_location("extraction", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("name", "runs", "programs"), [("math100_8samples", 1, 0), ("aqua_30runs", 18, 12 * 254)])
+def test_each_run_has_the_published_verdicts(
+    shared_data: Path, extraction: ModuleType, name: str, runs: int, programs: int
+) -> None:
+    found, skipped = extraction.measure(shared_data / "recorded" / name)
+    assert (len(found), skipped) == (runs, programs)
+    assert {model: run.one for model, run in found.items() if run.one < 0.99} == {}
+
+
+def test_eight_samples_of_a_model_on_math_are_scored_as_published(shared_data: Path, extraction: ModuleType) -> None:
+    """Formulas, all but one: the source missed that `10{,}000` is 10000."""
+    asked, keys = extraction.questions(shared_data / "recorded" / "math100_8samples")
+    missed = []
+    for row in _rows(shared_data / "recorded" / "math100_8samples" / "outputs.jsonl.gz"):
+        question = asked[row["question_id"]]
+        if (read(question, row["text"]) == keys[question.id]) != row["recorded_correct"]:
+            missed.append((question.id, row["recorded_pred"]))
+    assert missed == [("math100-72", "10000")]

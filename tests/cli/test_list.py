@@ -18,6 +18,8 @@ def test_methods_with_settings_and_calls(pluribus: Run) -> None:
     assert set(names("methods")) <= set(rows)
     assert (rows["debate"]["agents"], rows["debate"]["calls"]) == (5, "30")
     assert rows["debate"]["settings"]["topology"] == "decentralized"
+    assert rows["debate"]["source"].startswith("Du et al. 2023, arXiv 2305.14325; topologies of Agent-Scaling")
+    assert rows["cot"]["source"] == "Wei et al. 2022, arXiv 2201.11903"
     assert rows["vanilla"]["what"] == "another name of single"
     assert "debate_rounds=5" in pluribus("list", "methods").out
 

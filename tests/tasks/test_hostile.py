@@ -20,6 +20,9 @@ ADAPTERS = {
     "answer": "answer2",
 }
 TARGETS: dict[str, Any] = {"question": "Q?", "mc1_targets": {"a": 1, "b": 0}}
+SECTION = {"section_name": "a", "paragraphs": ["b"]}
+SECTIONS = {"section_name": ["a"], "paragraphs": [["b"]]}
+GIVEN = {"answer": [{"unanswerable": True}]}
 SOUND: list[tuple[str, dict[str, Any]]] = [
     ("gsm8k", {"question": "Q?", "answer": "#### 4"}),
     ("arc", {"id": "i", "question": {"stem": "Q?", "choices": [{"text": "a", "label": "A"}]}, "answerKey": "A"}),
@@ -34,6 +37,23 @@ SOUND: list[tuple[str, dict[str, Any]]] = [
     ("mmlu", {"split": "test", "subject": "anatomy", "question": "Q?", "choices": ["a", "b"], "answer": "B"}),
     ("jsonl", {"id": "i", "question": "Q?", "choices": ["a", "b"], "answer": "b", "context": "c", "metadata": {}}),
     ("jsonl", {"question": "Q?", "labels": ["a", "b"], "answer": "b", "kind": "label"}),
+    ("aqua", {"question": "Q?", "options": ["A)1", "B)2", "C)3", "D)4", "E)5"], "correct": "B"}),
+    ("svamp", {"ID": "i", "Body": "Ann sat", "Question": "How many?", "Answer": 2.0, "Type": "Addition"}),
+    ("medmcqa", {"id": "i", "question": "Q?", "opa": "a", "opb": "b", "opc": "c", "opd": "d", "cop": 0}),
+    ("medqa", {"question": "Q?", "options": {"A": "a", "B": "b"}, "answer_idx": "B", "answer": "b"}),
+    ("mmlu_pro", {"question_id": 1, "question": "Q?", "options": ["a", "N/A", "b"], "answer": "C", "category": "law"}),
+    ("commonsenseqa", {"id": "i", "question": "Q?", "choices": {"text": ["a", "b"], "label": ["A", "B"]}}),
+    ("openbookqa", {"id": "i", "question_stem": "Q", "choices": {"text": ["a"], "label": ["A"]}, "answerKey": "A"}),
+    ("strategyqa", {"qid": "i", "question": "Q?", "answer": True}),
+    ("strategyqa", {"examples": [{"input": "Q?", "target_scores": {"Yes": 1, "No": 0}}]}),
+    ("hotpotqa", {"_id": "i", "question": "Q?", "answer": "a", "context": [["a", ["b"]]]}),
+    ("hotpotqa", {"id": "i", "question": "Q?", "answer": "a", "context": {"title": ["a"], "sentences": [["b"]]}}),
+    ("hotpotqa", {"_id": "i", "input": "Q?", "context": "c", "answers": ["a", "b"], "dataset": "hotpotqa"}),
+    ("qasper", {"i": {"full_text": [SECTION], "qas": [{"question": "Q?", "question_id": "i", "answers": []}]}}),
+    ("qasper", {"full_text": SECTIONS, "qas": {"question": ["Q?"], "question_id": ["i"], "answers": [GIVEN]}}),
+    ("qasper", {"paper": "a\tb", "questions": [{"question": "Q?", "answer": None}]}),
+    ("qmsum", {"meeting_transcripts": [{"speaker": "a", "content": "b"}], "general_query_list": [{"query": "Q?"}]}),
+    ("decisions", {"Text": "Q?", "Label": "A", "labels": ["a", "b"]}),
 ]
 WORDS = st.sampled_from(["A", "B", "x", "#### 7", "number", "answer1", "2", "", "text", "choices", "labels", "a"])
 VALUES: Any = st.recursive(
@@ -53,7 +73,7 @@ def outcome(name: str, path: Path) -> None:
         encode(question), encode(key)
         assert question.text and question.id
         if question.kind == "choice" and key is not None:
-            assert key.answer is not None and "ABCDE".index(key.answer) < len(question.choices)
+            assert key.answer is not None and "ABCDEFGHIJ".index(key.answer) < len(question.choices)
 
 
 @pytest.mark.parametrize(("name", "sound"), SOUND)

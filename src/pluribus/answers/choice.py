@@ -41,6 +41,7 @@ _BRACKETED = re.compile(
     r"(?<![\w(])\((?:[Oo]ption |[Cc]hoice )?([A-Z])\)(?!\()|\b[Oo]ption ([A-Z])\b|\bis:? ([A-Z])[.)]\s+[A-Z]"
 )
 _LISTED = re.compile(r"(?:\A|\n)[ \t]{0,8}[*_]{0,2}\(?([A-Z])[).:]\s")
+_NAMED = re.compile(r"(?<![\w.'’])[*_]{0,2}([A-Z])[).:][*_]{0,2}\s+(?=\S)")
 _PREFIX = re.compile(r"\s*\(?([A-Z])[).:]\s*")
 _SHORT = 1000
 """Characters up to which a text may be one option as a whole."""
@@ -174,7 +175,10 @@ def _bare(text: str, options: _Options) -> str | None:
 
 
 def _only_mentioned(text: str, options: _Options) -> str | None:
-    """The letter of `(B)`, `option B` or a line `B. …`. A text that goes through several has chosen none by that."""
+    """The letter of `(B)`, `option B`, a line `B. …`, or `B. Paris` where B is Paris. A text that goes through several
+    has chosen none by that.
+    """
     mentions = (*_BRACKETED.finditer(text), *_LISTED.finditer(text))
     found = {letter for m in mentions if (letter := _known(m[m.lastindex or 0], options))}
+    found |= {m[1] for m in _NAMED.finditer(text) if _begins(text[m.end() : m.end() + _SHORT], options) == m[1]}
     return found.pop() if len(found) == 1 else None

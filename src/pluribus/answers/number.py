@@ -10,6 +10,7 @@ import re
 from fractions import Fraction
 
 from pluribus.answers._committed import Span, committed, sentence, tail
+from pluribus.answers._exact import written
 from pluribus.types import Question
 
 _CURRENCY = r"(?:US)?[$€£¥₹]"
@@ -28,9 +29,10 @@ _NUMBER = re.compile(
 )
 _UNIT = re.compile(r"\s*[%°]?\s*(?:[A-Za-z][A-Za-z .]*[²³]?)?\s*[.!]?")
 _LABEL = re.compile(r"(?:[A-Za-z_]\w{0,2}\s*=|[=≈~+])\s*")
-# What stands beside a number that is only a part of the answer: 2√3, 4 * (40 − x), 12-10d, "-1, 2".
+# What stands beside a number that is only a part of the answer: 2√3, 4 * (40 − x), 12-10d, "-1, 2"; not bold's stars.
 _PART = re.compile(
-    r"""\s?[\^π√!] | \( | [abknpqrxyz](?!\w) | \s?\\(?:sqrt|pi)\b | \s*[*/×÷+] | \s*[-−,]\s?[$€£−-]?[\d(] | \s+[-−]\s
+    r"""\s?[\^π√!] | \( | [abknpqrxyz](?!\w) | \s?\\(?:sqrt|pi)\b | \s*[/×÷+]
+    | \s\*\s+(?=[\w(\\$.]) | \*(?=[\w(\\$.]) | \*\*(?=[\d(]) | \s*[-−,]\s?[$€£−-]?[\d(] | \s+[-−]\s
     | (?:\s+[A-Za-z]+){0,2}\s+(?:and|or)\s+[$€£]?[−-]?\d""",
     re.VERBOSE,
 )
@@ -70,7 +72,7 @@ def read(text: str, question: Question) -> str | None:
         marked = True
         value = _value_of(span)
         if value is not None:
-            return _text(value)
+            return written(value)
         if span.form in _FIRM and span.text:
             return None
     return None if marked else _last(tail(text))
@@ -84,7 +86,7 @@ def canonical(answer: str, question: Question) -> str | None:
     ['57500', '-5', '3.14', '1000', '18', '50', '0.5', '3', None]
     """
     value = _whole(_plain(answer))
-    return None if value is None else _text(value)
+    return None if value is None else written(value)
 
 
 def _value_of(span: Span) -> Fraction | None:
@@ -131,7 +133,7 @@ def _first(words: str) -> Fraction | None:
 def _last(text: str) -> str | None:
     for found in reversed(list(_NUMBER.finditer(text))):
         if not _PART.match(text, found.end()) and (value := _value(found)) is not None:
-            return _text(value)
+            return written(value)
     return None
 
 
@@ -157,24 +159,3 @@ def _in_base(digits: str, base: int) -> Fraction | None:
         return Fraction(int(digits, base))
     except ValueError:
         return None
-
-
-def _text(value: Fraction) -> str:
-    whole, below = value.numerator, value.denominator
-    if below == 1:
-        return str(whole)
-    places = _places(below)
-    if places is None:
-        return f"{whole}/{below}"
-    digits = str(abs(whole) * 10**places // below).rjust(places + 1, "0")
-    return f"{'-' if whole < 0 else ''}{digits[:-places]}.{digits[-places:]}"
-
-
-def _places(below: int) -> int | None:
-    """Decimal places of 1/below in lowest terms; None when it never ends."""
-    twos = fives = 0
-    while below % 2 == 0:
-        below, twos = below // 2, twos + 1
-    while below % 5 == 0:
-        below, fives = below // 5, fives + 1
-    return max(twos, fives) if below == 1 else None

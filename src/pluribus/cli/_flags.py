@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 from typer import Option
 
 Tie = Literal["first", "random", "abstain", "fractional"]
+Jail = Literal["bubblewrap", "rlimit"]
 Topology = Literal["decentralized", "sparse", "centralized"]
 
 
@@ -86,6 +87,9 @@ class CouncilFlags:
     topology: Annotated[
         Topology | None, _seating("Debate: who reads whom: decentralized, sparse or centralized.", metavar="SHAPE")
     ] = None
+    method_config: Annotated[
+        Path | None, _seating("Settings from a method's own YAML file; --set wins over it.", metavar="FILE")
+    ] = None
     set: Annotated[list[str] | None, _seating("Any setting of the method; may be repeated.", metavar="KEY=VALUE")] = (
         None
     )
@@ -139,6 +143,13 @@ class LimitFlags:
     concurrency: Annotated[int | None, _limiting("Calls in flight per endpoint. [dim](256)[/dim]", metavar="N")] = None
     retries: Annotated[int | None, _limiting("Tries per call. [dim](5)[/dim]", metavar="N")] = None
     prices: Annotated[str | None, _limiting("Your own prices (TOML).", metavar="FILE")] = None
+    allow_code_execution: Annotated[
+        Jail | None,
+        _limiting(
+            "Run the programs that models write, in a sandbox of bubblewrap; =rlimit: with limits, without walls.",
+            metavar="[=rlimit]",
+        ),
+    ] = None
 
 
 Council = Annotated[Path | None, Option("--council", help="A council file (YAML); flags win over it.", metavar="FILE")]

@@ -1,4 +1,4 @@
-"""Flags over council file: both → one checked RunConfig."""
+"""Flags over a method's own file over a council file → one checked RunConfig."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 import yaml
 
 from pluribus.backends import parse, services
+from pluribus.cli import _screen
 from pluribus.cli._flags import CouncilFlags, DecisionFlags, LimitFlags, SamplingFlags, TaskFlags, said
 from pluribus.config import RunConfig, make_config, read_config
 from pluribus.errors import ConfigError
+from pluribus.method_config import read_method_config, setting_hints
 
 METHOD_ALIASES = {"vanilla": "single"}
 _CONTROLS = ("multi_persona", "baseline_a", "baseline_b")
@@ -29,22 +31,28 @@ def make(
     decision: DecisionFlags | None = None,
     limits: LimitFlags | None = None,
 ) -> RunConfig:
-    """The config of a council file with the flags over it; a complaint names the file or the command line.
+    """The config of a council file, with the method's own file over it and the flags over both; a complaint names the
+    file or the command line.
 
-    Raises ConfigError and its kin for whatever is wrong in either.
+    Raises ConfigError and its kin for whatever is wrong in any of them.
     """
     values: dict[str, Any] = {}
     if council is not None:
         values = read_config(council)
         make_config(values, str(council))
         values = _seats_first(values)
+    table = said(seats) if seats else {}
+    values, idle = _over_method_file(values, table)
     for flags in (task, sampling, decision):
         values = _over(values, said(flags) if flags else {})
-    values = _over_council(values, said(seats) if seats else {})
+    values = _over_council(values, table)
     values = _over_limits(values, said(limits) if limits else {})
     if "method" in values:
-        values["method"] = METHOD_ALIASES.get(values["method"], values["method"])
-    return make_config(values)
+        values["method"] = _method(values["method"])
+    config = make_config(values)
+    for line in idle:
+        _screen.err().print(_screen.line(f"{table['method_config']}: {line}", "yellow"))
+    return config
 
 
 def more(config: RunConfig, limits: LimitFlags) -> RunConfig:
@@ -78,7 +86,38 @@ def _over(values: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]
 def _over_limits(values: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
     budget = {name.removeprefix("budget_"): value for name, value in flags.items() if name.startswith("budget_")}
     merged = {**values, **{name: value for name, value in flags.items() if not name.startswith("budget_")}}
+    if flags.get("allow_code_execution") == "bubblewrap":
+        merged["allow_code_execution"] = True
     return merged | {"budget": {**(merged.get("budget") or {}), **budget}} if budget else merged
+
+
+def _over_method_file(values: dict[str, Any], flags: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What the method's own file says over the council file, and the keys of it that change nothing."""
+    if "method_config" not in flags:
+        return values, ()
+    before = _method(values.get("method"))
+    found = read_method_config(flags["method_config"], _method(flags.get("method")), before)
+    entries = dict(found.entries)
+    settings = entries.pop("settings", {})
+    drawn = entries.pop("sampling", {})
+    kept = values.get("settings") or {} if entries["method"] == before else {}
+    merged = {**_without_rivals(values, entries), **entries, "settings": {**kept, **settings}}
+    return _over(merged, drawn), found.idle
+
+
+def _without_rivals(values: Mapping[str, Any], entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The council file's values without those that the entries stand in the place of."""
+    kept = dict(values)
+    for name, rival in (("models", "seats"), ("seats", "models")):
+        if name in entries:
+            kept.pop(rival, None)
+    if "roles" in entries and kept.get("seats"):
+        kept["seats"] = [{name: said for name, said in seat.items() if name != "persona"} for seat in kept["seats"]]
+    return kept
+
+
+def _method(name: str | None) -> Any:
+    return METHOD_ALIASES.get(name, name) if name is not None else None
 
 
 def _over_council(values: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +125,7 @@ def _over_council(values: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[s
     for name in ("method", "num_agents", "personas", "prompts"):
         if name in flags:
             merged[name] = flags[name]
-    if merged.get("method") != values.get("method"):
+    if _method(merged.get("method")) != _method(values.get("method")):
         merged.pop("settings", None)  # they belong to the file's method
     if "agent_models" in flags:
         merged.pop("seats", None)
@@ -113,12 +152,21 @@ def models(words: Sequence[str]) -> list[str]:
 
 
 def _with_settings(values: dict[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
-    method = METHOD_ALIASES.get(values.get("method", "vote"), values.get("method", "vote"))
+    method = _method(values.get("method", "vote"))
     named = {name: flags[name] for name in _DEBATE if name in flags}
     for name in named:
         _check_has(method, name)
     own = {**named, **dict(_setting(text) for text in flags.get("set", []))}
+    if "num_agents" in own and "num_agents" not in setting_hints(method):
+        values = _sized(values, own.pop("num_agents"), flags.get("num_agents"))
     return values | {"settings": {**(values.get("settings") or {}), **own}} if own else values
+
+
+def _sized(values: dict[str, Any], size: Any, flag: int | None) -> dict[str, Any]:
+    """`--set num_agents=N` is `--num-agents N` for a method that has no setting of that name."""
+    if flag not in (None, size):
+        raise ConfigError(f"--set num_agents={size} and --num-agents {flag} differ", hint="give one of them")
+    return values | {"num_agents": size}
 
 
 def _check_has(method: str, name: str) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import json as jsonlib
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -102,11 +103,21 @@ def methods() -> list[Row]:
                 "agents": module.AGENTS,
                 "calls": str(most) if least == most else f"{least} – {most}",
                 "what": _first_line(module),
+                "source": _source(module),
                 "settings": {f.name: f.default for f in dataclasses.fields(module.Settings)},
             }
         )
     also = {old: new for old, new in METHOD_ALIASES.items() if old not in names("methods")}
     return [*rows, *(_alias(rows[0], "method", old, new) for old, new in sorted(also.items()))]
+
+
+_SOURCE = re.compile(r"^Source: (.+?)(?<!\bal)\.(?:\s|$)", re.MULTILINE | re.DOTALL)
+
+
+def _source(module: Any) -> str | None:
+    """The docstring's sentence behind `Source:`."""
+    found = _SOURCE.search(inspect.getdoc(module) or "")
+    return " ".join(found[1].split()) if found else None
 
 
 def _alias(like: Row, column: str, name: str, real: str) -> Row:
@@ -197,7 +208,14 @@ def runs(home: Path | None) -> list[Row]:
 
 
 def prompts() -> list[Row]:
-    return [{"dialect": name, "prompts and fragments": sorted(dialect(name).texts)} for name in dialects()]
+    return [
+        {
+            "dialect": name,
+            "what": _screen.plural(len(texts), "prompt or fragment", "prompts and fragments"),
+            "names": texts,
+        }
+        for name, texts in ((name, sorted(dialect(name).texts)) for name in dialects())
+    ]
 
 
 def presets() -> list[Row]:

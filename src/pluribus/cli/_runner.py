@@ -128,6 +128,11 @@ def _remarks(result: RunResult) -> Iterator[str]:
     comparison = _compare.against_best_seat(result)
     if comparison is not None:
         yield from _compare.words(comparison)
+    if line := _tables.pass_at(result.pass_at()):
+        yield line
+    unrun = sum(row.key is not None and row.credit is None and row.status != "failed" for row in result.rows)
+    if unrun:
+        yield f"{_screen.plural(unrun, 'question')} whose programs were not run: answered, not scored"
     unkeyed = sum(row.key is None for row in result.rows)
     if unkeyed:
         yield f"{_screen.plural(unkeyed, 'question')} without a key: answered, not scored"
@@ -182,6 +187,7 @@ def as_object(result: RunResult, prepared: Prepared | None = None) -> dict[str, 
         "council": _tables.score_object(result.score),
         "alone": [_tables.score_object(score) for score in result.seat_scores().values()],
         "comparison": asdict(comparison) if comparison else None,
+        "pass_at": {str(k): value for k, value in result.pass_at().items()},
         "asked": len(result.rows),
         "questions": result.asked,
         "degraded": sum(row.status == "degraded" for row in result.rows),

@@ -20,6 +20,7 @@ from pluribus.types import Score, Seat
 
 WIDE = 110
 """From so many columns on the scores fit one table."""
+_PASS_AT = (1, 2, 5, 10, 20, 50, 100)
 _REASONS = 5
 """Reasons of failures that are spelled out."""
 
@@ -162,6 +163,16 @@ def _cells(line: Score) -> dict[str, str]:
         "tokens": _screen.large(line.tokens),
         "cost": _screen.usd(line.cost_usd),
     }
+
+
+def pass_at(values: Mapping[int, float]) -> str:
+    """pass@k for a few k from 1 to all samples, in one line; empty without any.
+
+    >>> pass_at({1: 0.25, 2: 0.4, 3: 0.5, 4: 0.55})
+    'pass@1 0.250, pass@2 0.400, pass@4 0.550'
+    """
+    shown = [k for k in values if k in _PASS_AT or k == len(values)]
+    return ", ".join(f"pass@{k} {values[k]:.3f}" for k in shown)
 
 
 def troubles(result: RunResult) -> list[RenderableType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -43,6 +44,24 @@ def personas(name: str) -> tuple[Persona, ...]:
             raise ConfigError(f"no persona file at {name!r}", hint="give an existing YAML file or a set's name")
         return _read(name, path.read_text("utf-8"))
     raise UnknownName("persona set", name, sets())
+
+
+def in_roles(roles: Sequence[str], set_name: str) -> tuple[Persona, ...]:
+    """A persona for each role: the one of that name, of the named set before the others; else one made of the word.
+
+    >>> [one.style for one in in_roles(["Rigorous Formalist", "Economist"], "general")]
+    ['formal', 'economist']
+    """
+    people = {one.name.lower(): one for name in (*reversed(sets()), set_name) for one in personas(name)}
+    return tuple(people.get(role.strip().lower()) or _made_of(role) for role in roles)
+
+
+def _made_of(role: str) -> Persona:
+    if not role.strip():
+        raise ConfigError("a role is empty", hint="name a persona, or a word such as Economist")
+    word = " ".join(role.split())
+    prompt = f"You take part as: {word}. Go about the question as somebody in this role would, with what they know."
+    return Persona(word, prompt, word.split()[0].lower())
 
 
 def _read(place: str, text: str) -> tuple[Persona, ...]:

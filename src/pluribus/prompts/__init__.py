@@ -130,6 +130,16 @@ def render(
     return _with_system(messages, system)
 
 
+def own_fields(words: Dialect, prompt: str) -> tuple[str, ...]:
+    """The fields of a prompt that only its method fills.
+
+    >>> own_fields(dialect("standard"), "score")
+    ('criteria',)
+    """
+    shared = ("question", "format", "own", "peers", "candidates")
+    return tuple(name for name in _template(words.texts[prompt]).get_identifiers() if name not in shared)
+
+
 def _shown(words: Dialect, how: str, peers: Sequence[Peer]) -> str:
     return "\n".join(fragment(words, how, name=p.name, text=p.text, fence=fence(p.text)) for p in peers)
 

@@ -55,7 +55,7 @@ def load_task(
     """Loads a task from the hub, from a file or from its own generator.
 
     Args:
-        name: `gsm8k`, `mmlu:formal_logic`, an alias, …
+        name: `gsm8k`, `mmlu:formal_logic`, an alias, …; `HotpotQA` and `MMLU-Pro` are heard as `hotpotqa`, `mmlu_pro`.
         split: None takes the task's usual one.
         data: a local file in a form the task reads.
         limit: at most this many questions, from 1.
@@ -71,6 +71,7 @@ def load_task(
     ('sums', 'test', 2)
     """
     task, _, subset = ALIASES.get(name, name).partition(":")
+    task = task.lower().replace("-", "_")
     module = _module(task)
     split = module.DEFAULT_SPLIT if split is None else split
     if split not in module.SPLITS:

@@ -1,7 +1,8 @@
 """Reads a file of questions in any of the forms a dataset is published in; every complaint names file and line.
 
 The form is found by looking at the content, never at the file's name: gzip and Parquet by their first bytes, then a
-JSON array, CSV where the task has such a form, else JSON lines. Lines end at "\\n" only: U+2028 is text.
+JSON array, one JSON object over several lines, CSV where the task has such a form, else JSON lines. Lines end at
+"\\n" only: U+2028 is text.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,10 @@ class Item:
     context: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: str | None = None
+    aliases: tuple[str, ...] = ()
+    """Answers that are as right as `answer`, such as those of other annotators."""
+    tests: tuple[str, ...] = ()
+    """Python that runs behind a program: it is right when none of it fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,10 @@ class Form:
     """Raises BadRow."""
     repeats: bool = True
     """Whether one question may come twice: some published sets do repeat themselves and are scored like that."""
+    parts: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]] | None = None
+    """Takes a row that holds several questions apart, for `read` to read one by one; raises BadRow."""
+    fields: frozenset[str] | None = None
+    """All a row may have, so that another dataset's file is not taken for this form; None: anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +83,7 @@ def pairs(
     *,
     columns: tuple[str, ...] | None = None,
     labels: Sequence[str] = (),
+    prepare: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] | None = None,
     skipped: list[str] | None = None,
 ) -> Iterator[Pair]:
     """The questions of a file with their keys, in order.
@@ -83,16 +94,17 @@ def pairs(
         forms: what it may be written in; the first that fits any row is taken for the whole file.
         columns: names of the columns of a CSV file without header; () for one with; None: no CSV form.
         labels: the `label` of each row, where a second file holds them.
+        prepare: what to read in a row's place, asked row by row in order; None leaves the row out.
         skipped: collects what is wrong with unreadable rows; None: the first one raises.
 
     Raises:
         DataError: an unreadable row or file.
         UsageError: there is no such file.
     """
-    rows = _labelled(path, _rows(path, columns), labels)
+    rows = _prepared(_labelled(path, _rows(path, columns), labels), prepare)
     form = _form(task, rows, forms)
     seen: dict[str, str] = {}
-    for row in rows:
+    for row in _apart(rows, form):
         try:
             pair = _pair(task, row, form, seen)
         except BadRow as problem:
@@ -158,6 +170,28 @@ def texts(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in found)
 
 
+def tables(row: Mapping[str, Any], name: str) -> tuple[Mapping[str, Any], ...]:
+    """A field's list of objects."""
+    found = value(row, name)
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise BadRow(f"field {name!r} must be a list of objects {{...}}, found {shown(found)}")
+    return tuple(found)
+
+
+def chosen(found: Any, name: str, choices: Sequence[str]) -> str | None:
+    """The published letter of an option; empty is how sources write that the answer is withheld.
+
+    >>> chosen("B", "answer", ["x", "y"]), chosen(None, "answer", ["x", "y"])
+    ('B', None)
+    """
+    if found in ("", None):
+        return None
+    index = LETTERS.find(found.strip()) if isinstance(found, str) and len(found.strip()) == 1 else -1
+    if not 0 <= index < len(choices):
+        raise BadRow(f"field {name!r} must be a letter from A to {LETTERS[len(choices) - 1]}, found {shown(found)}")
+    return LETTERS[index]
+
+
 def shown(found: Any) -> str:
     """A value for an error line: short, as JSON.
 
@@ -200,7 +234,48 @@ def _rows(path: Path, columns: tuple[str, ...] | None) -> list[_Row]:
         return _array(path, raw)
     if columns is not None and not _OBJECT.search(raw):
         return _table(path, raw, columns)
+    if (whole := _whole(raw)) is not None:
+        return [_Row(f"{path}:1", whole)]
     return [row for n, line in enumerate(raw.split(b"\n"), 1) if (row := _line(f"{path}:{n}", line)) is not None]
+
+
+def _whole(raw: bytes) -> dict[str, Any] | None:
+    """The one object that the file is, written over several lines; None for JSON lines."""
+    first, _, rest = raw.lstrip().partition(b"\n")
+    if not first.startswith(b"{") or not rest.strip() or _object(first) is not None:
+        return None
+    return _object(raw)
+
+
+def _object(raw: bytes) -> dict[str, Any] | None:
+    try:
+        found = _parsed(raw)
+    except (RecursionError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _prepared(rows: list[_Row], prepare: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] | None) -> list[_Row]:
+    if prepare is None:
+        return rows
+    made = [(row, row.value if row.problem else prepare(row.value)) for row in rows]
+    return [replace(row, value=value) for row, value in made if value is not None]
+
+
+def _apart(rows: list[_Row], form: Form) -> Iterable[_Row]:
+    """One row per question."""
+    if form.parts is None:
+        return rows
+    return chain.from_iterable(_parts(row, form.parts) for row in rows)
+
+
+def _parts(row: _Row, take: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]]) -> list[_Row]:
+    if row.problem is not None:
+        return [row]
+    try:
+        return [_Row(f"{row.place}, question {n}", value) for n, value in enumerate(take(row.value), 1)]
+    except BadRow as problem:
+        return [replace(row, problem=str(problem))]
 
 
 def _labelled(path: Path, rows: list[_Row], labels: Sequence[str]) -> list[_Row]:
@@ -292,7 +367,7 @@ def _cells(place: str, cells: list[str], columns: tuple[str, ...]) -> _Row:
 def _form(task: str, rows: list[_Row], forms: Sequence[Form]) -> Form:
     good = [row for row in rows if row.problem is None]
     for form in forms:
-        if any(form.fits(row.value) for row in good):
+        if any(form.fits(row.value) for row in good) and not (len(forms) > 1 and _is_foreign(form, good)):
             return form
     if not good:
         return forms[-1]
@@ -303,6 +378,11 @@ def _form(task: str, rows: list[_Row], forms: Sequence[Form]) -> Form:
     )
 
 
+def _is_foreign(form: Form, rows: list[_Row]) -> bool:
+    """Whether every row has a field that the form knows nothing of."""
+    return form.fields is not None and not any(form.fields.issuperset(row.value) for row in rows)
+
+
 def _pair(task: str, row: _Row, form: Form, seen: dict[str, str]) -> Pair:
     if row.problem is not None:
         raise BadRow(row.problem)
@@ -311,7 +391,8 @@ def _pair(task: str, row: _Row, form: Form, seen: dict[str, str]) -> Pair:
     question = Question(
         id, task, item.text, item.kind, item.choices, item.labels, item.context, item.metadata
     )  # fmt: skip
-    return question, None if item.answer is None else Key(id, item.answer)
+    unkeyed = item.answer is None and not item.tests
+    return question, None if unkeyed else Key(id, item.answer, item.aliases, item.tests)
 
 
 def _id(task: str, item: Item, form: Form, seen: dict[str, str], place: str) -> str:

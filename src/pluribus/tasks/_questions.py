@@ -153,4 +153,10 @@ def _given_id(found: Any) -> str | None:
     return str(found).strip()
 
 
-OWN = Form("the project's JSONL (question, answer, choices, …)", has("question"), read, repeats=False)
+OWN = Form(
+    "the project's JSONL (question, answer, choices, …)",
+    has("question"),
+    read,
+    repeats=False,
+    fields=frozenset(FIELDS),
+)

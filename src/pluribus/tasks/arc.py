@@ -6,25 +6,12 @@ Size: challenge 1,119 train, 299 validation, 1,172 test; easy 2,251, 570, 2,376.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pluribus.tasks._adapters import adapters
-from pluribus.tasks._files import (
-    BadRow,
-    Form,
-    Item,
-    Pair,
-    check_subset,
-    letter,
-    pairs,
-    shown,
-    table,
-    text,
-    texts,
-    value,
-)
+from pluribus.tasks._ai2 import nested, rows
+from pluribus.tasks._files import Pair, check_subset, pairs
 from pluribus.tasks._hub import Hub, fetch
 from pluribus.tasks._questions import OWN
 
@@ -50,40 +37,9 @@ def load(
     return pairs("arc", path, FORMS, skipped=skipped)
 
 
-def _read_jsonl(row: Mapping[str, Any]) -> Item:
-    stem = table(row, "question")
-    options = value(stem, "choices")
-    if not isinstance(options, list) or not all(isinstance(option, dict) for option in options):
-        raise BadRow(f"field 'choices' must be a list of objects with 'text' and 'label', found {shown(options)}")
-    choices = tuple(text(option, "text") for option in options)
-    labels = tuple(text(option, "label") for option in options)
-    return _item(row, text(stem, "stem"), choices, labels)
-
-
-def _read_parquet(row: Mapping[str, Any]) -> Item:
-    options = table(row, "choices")
-    return _item(row, text(row, "question"), texts(options, "text"), texts(options, "label"))
-
-
-def _item(row: Mapping[str, Any], stem: str, choices: tuple[str, ...], labels: tuple[str, ...]) -> Item:
-    """Some questions label their options 1 to 4: the key is the letter of the place."""
-    key = text(row, "answerKey")
-    if key not in labels or len(labels) != len(choices):
-        raise BadRow(f"field 'answerKey' must be one of the labels {', '.join(labels)}, found {key!r}")
-    return Item(stem, "choice", letter(labels.index(key), choices), choices, id=text(row, "id"))
-
-
-def _is_jsonl(row: Mapping[str, Any]) -> bool:
-    return isinstance(row.get("question"), dict)
-
-
-def _is_parquet(row: Mapping[str, Any]) -> bool:
-    return "answerKey" in row and isinstance(row.get("choices"), dict)
-
-
 FORMS = (
-    Form("AI2's own JSONL (question.stem, answerKey)", _is_jsonl, _read_jsonl),
-    Form("the hub's rows (question, choices.text, answerKey)", _is_parquet, _read_parquet),
+    nested("AI2's own JSONL (question.stem, answerKey)"),
+    rows("the hub's rows (question, choices.text, answerKey)"),
     adapters(lambda stem: stem),
     OWN,
 )

@@ -1,7 +1,8 @@
 """Tiny real language models made by this project, and the recipe that trains them.
 
-Four causal models of four families of `transformers`, about 0.9 million parameters each, trained on the `sums` task
-only. They make the whole walk real on a laptop; a number measured on them supports no sentence about large models.
+Four causal models of four families of `transformers`, about 0.9 million parameters each, trained on the tasks `sums`,
+`logic` and `briefs` and on a council's prompts about them. They make the whole walk real on a laptop; a number measured
+on them supports no sentence about large models.
 This module names them and imports no torch; `python -m pluribus.zoo.train` makes them.
 """
 

@@ -48,7 +48,7 @@ def solution(equations_: tuple[Equation, ...], start: int, steps: tuple[Step, ..
 def right(problem: Problem, style: str, rng: random.Random) -> str:
     """The right solution."""
     found = equations(problem.start, problem.steps)
-    return solution(found, problem.start, problem.steps, style, _rough(found[-1].result, rng))
+    return solution(found, problem.start, problem.steps, style, rough(found[-1].result, rng))
 
 
 def wrong(problem: Problem, style: str, rng: random.Random, distrusted: Mapping[str, float] | None = None) -> str:
@@ -60,13 +60,19 @@ def wrong(problem: Problem, style: str, rng: random.Random, distrusted: Mapping[
         rng: where the randomness comes from.
         distrusted: how likely the mistake is to sit at a step of each skill (1 unless named).
     """
+    found = mistaken(problem, rng, distrusted)
+    return solution(found, problem.start, problem.steps, style, rough(problem.answer, rng))
+
+
+def mistaken(
+    problem: Problem, rng: random.Random, distrusted: Mapping[str, float] | None = None
+) -> tuple[Equation, ...]:
+    """The equations of such a solution; arguments as in `wrong`."""
     for _ in range(20):
         found = _mistaken(problem, rng, distrusted or {})
         if found and found[-1].result != problem.answer:
-            break
-    else:
-        found = _slipped(problem, len(problem.steps) - 1, rng)
-    return solution(found, problem.start, problem.steps, style, _rough(problem.answer, rng))
+            return found
+    return _slipped(problem, len(problem.steps) - 1, rng)
 
 
 def _plain(found: tuple[Equation, ...]) -> str:
@@ -121,7 +127,7 @@ def _inverse(equation: Equation) -> str:
     return f"{result} {turned} {second} = {first}"
 
 
-def _rough(answer: int, rng: random.Random) -> int:
+def rough(answer: int, rng: random.Random) -> int:
     """An estimate to within a third, in round numbers: a hint, not the answer."""
     return max(int(answer * (0.7 + 0.6 * rng.random()) / 10 + 0.5) * 10, 5)
 

@@ -1,4 +1,4 @@
-"""The curriculum: which rows each member is trained on, as a pure function of (member, step).
+"""The first course: the sums that each member is trained on, as a pure function of (member, step).
 
 A row is a conversation in the zoo's dialect, rendered from the very files in `prompts/zoo`, and the reply to learn.
 Each member sees two skills at a small part of their normal rate: its weaknesses, which no other member shares.
@@ -14,6 +14,7 @@ from pathlib import Path
 from string import Template
 
 from pluribus.tasks.sums import Problem, draw, seed_of
+from pluribus.types import Message
 from pluribus.zoo.language import PLAIN, STYLES, right, wrong
 
 PROMPTS = Path(__file__).parent.parent / "prompts" / "zoo"
@@ -41,9 +42,13 @@ NEUTRAL = [
 class Row:
     """One conversation: what is sent, and the reply to learn."""
 
-    system: str | None
-    user: str
+    messages: tuple[Message, ...]
     reply: str
+
+    @property
+    def user(self) -> str:
+        """The question and what stands with it."""
+        return next(message.content for message in self.messages if message.role == "user")
 
 
 def rows(member: str, step: int, count: int, *, debates: bool) -> list[Row]:
@@ -70,6 +75,15 @@ def peers(texts: list[str]) -> str:
     return "\n".join(_template("peer").substitute(text=text) for text in texts)
 
 
+def candidates(texts: list[str]) -> str:
+    """The same under numbers, for replies that name some of them.
+
+    >>> candidates(["a", "b"])
+    '1: a\\n2: b'
+    """
+    return "\n".join(_template("candidate").substitute(name=i, text=text) for i, text in enumerate(texts, start=1))
+
+
 @cache
 def _template(name: str) -> Template:
     text = (PROMPTS / f"{name}.txt").read_text(encoding="utf-8").removesuffix("\n")
@@ -80,9 +94,14 @@ def _row(rng: random.Random, member: str, *, debates: bool) -> Row:
     system, style = _persona(rng)
     if debates and rng.random() < DEBATE_SHARE:
         problem = draw(rng, "train", dict.fromkeys(WEAK[member], RARE_IN_DEBATE), LENGTHS)
-        return Row(system, _debate(rng, problem), right(problem, style, rng))
+        return _say(system, _debate(rng, problem), right(problem, style, rng))
     problem = draw(rng, "train", dict.fromkeys(WEAK[member], RARE), LENGTHS)
-    return Row(system, ask("answer", question=problem.text), right(problem, style, rng))
+    return _say(system, ask("answer", question=problem.text), right(problem, style, rng))
+
+
+def _say(system: str | None, user: str, reply: str) -> Row:
+    head = () if system is None else (Message("system", system),)
+    return Row((*head, Message("user", user)), reply)
 
 
 def _persona(rng: random.Random) -> tuple[str | None, str]:

@@ -47,6 +47,27 @@ def new_model(member: str, tokenizer: Any, seed: int) -> Any:
     return _AUTO.from_config(config, attn_implementation="sdpa").float()
 
 
+def grown_model(model: Any, member: str, tokenizer: Any, origins: Mapping[int, list[int]]) -> Any:
+    """The model with room for a longer vocabulary; a new entry starts as the mean of those that spelled it.
+
+    Args:
+        model: a member's model with the shorter vocabulary.
+        member: its family's name.
+        tokenizer: the longer one; its first entries are the shorter one's.
+        origins: new entry → the old entries.
+    """
+    grown = new_model(member, tokenizer, seed=0)
+    old, new = model.state_dict(), grown.state_dict()
+    for name, values in old.items():
+        if values.shape == new[name].shape:
+            new[name].copy_(values)
+            continue
+        new[name][: len(values)] = values
+        for entry, parts in origins.items():
+            new[name][entry] = values[parts].mean(dim=0)
+    return grown
+
+
 def open_model(path: Path) -> Any:
     """A stored model in float32: half precision is for the disk, a CPU is faster without."""
     return _AUTO.from_pretrained(path, dtype=torch.float32).eval()

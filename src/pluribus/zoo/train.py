@@ -1,7 +1,9 @@
 """Train the zoo: `python -m pluribus.zoo.train [--member NAME] [--threads N]`.
 
-Every few minutes a member's state goes to `.training/zoo/NAME`, and a later call goes on from that very step: the
-rows of a step are a function of (member, step). Finished weights go to `src/pluribus/zoo/checkpoints/NAME`.
+Two courses, one after the other: `first` teaches sums, `council` goes on from its weights with three tasks and every
+prompt of a council. Every few minutes a member's state goes to `.training/zoo/NAME`, and a later call goes on from
+that very step: the rows of a step are a function of (course, member, step). A member that has finished both courses
+goes to `src/pluribus/zoo/checkpoints/NAME`.
 """
 
 from __future__ import annotations
@@ -9,44 +11,56 @@ from __future__ import annotations
 import argparse
 import copy
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.nn.functional import cross_entropy
 
-from pluribus.zoo import CHECKPOINTS
-from pluribus.zoo.lessons import WEAK, Row, rows
-from pluribus.zoo.models import new_model
-from pluribus.zoo.tokenizer import ASSISTANT, END, SYSTEM, USER, open_tokenizer, train_tokenizer
+from pluribus.zoo import CHECKPOINTS, council_lessons, lessons
+from pluribus.zoo.lessons import WEAK, Row
+from pluribus.zoo.models import grown_model, new_model
+from pluribus.zoo.tokenizer import ASSISTANT, END, extended_tokenizer, open_tokenizer, train_tokenizer
 
 WORK = Path(".training/zoo")
-STEPS = 2_200
 ROWS = 24
 """Rows a step."""
-CHUNKS = 2
-"""A step's rows are sorted by length and cut into this many parts, so that little padding is computed."""
 WARMUP = 100
-DECAY = 0.35
-"""The last part of the steps, in which the learning rate falls to zero."""
 DEBATES_FROM = 900
-"""The step at which rows with others' solutions begin: first arithmetic, then company."""
-SAVE_EVERY_S = 120.0
+"""The step of the first course at which rows with others' solutions begin: first arithmetic, then company."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """What a probe may vary; the defaults are the recipe."""
+class Course:
+    """What is taught in a stretch of training, and how fast; the two below are the recipe."""
 
-    steps: int = STEPS
+    name: str
+    rows: Callable[[str, int], list[Row]]
+    """(member, step) → the rows of that step."""
+    steps: int
+    decay: float
+    """The last part of the steps, in which the learning rate falls to zero."""
+    chunks: int
+    """A step's rows are sorted by length and cut into this many parts, so that little padding is computed."""
     muon_lr: float = 0.02
     adam_lr: float = 4e-3
-    optimizer: str = "muon"
-    bf16: bool = False
+    save_every_s: float = 120.0
     minutes: float | None = None
     """Stop early, without the final decay: for probes."""
+
+
+def _first_rows(member: str, step: int) -> list[Row]:
+    return lessons.rows(member, step, ROWS, debates=step >= DEBATES_FROM)
+
+
+def _council_rows(member: str, step: int) -> list[Row]:
+    return council_lessons.rows(member, step, ROWS)
+
+
+FIRST = Course("first", _first_rows, steps=2_200, decay=0.35, chunks=2)
+COUNCIL = Course("council", _council_rows, steps=2_000, decay=0.4, chunks=4, muon_lr=0.01, adam_lr=2e-3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,48 +71,81 @@ class Batch:
     learn_B_T: torch.Tensor
 
 
-def train(member: str, recipe: Recipe, work: Path = WORK, out: Path = CHECKPOINTS) -> None:
-    """Train one member to the end of the recipe, from its saved state where there is one.
+def train(member: str, first: Course = FIRST, council: Course = COUNCIL, work: Path = WORK) -> tuple[Any, Any]:
+    """Train one member to the end of both courses, from its saved state where there is one.
 
     Args:
         member: a name in `lessons.WEAK`.
-        recipe: how long and how fast.
+        first: the course from nothing; it is skipped once its state is there and complete.
+        council: the course that goes on from the first one's weights.
         work: where states are kept; a second call goes on from there.
-        out: where the finished member is written.
+
+    Returns:
+        The model and its tokenizer.
     """
-    tokenizer = shared_tokenizer(work)
-    model = new_model(member, tokenizer, seed=sorted(WEAK).index(member))
-    optimizers = _optimizers(model, recipe)
-    step = _resume(work / member, model, optimizers)
+    short = shared_tokenizer(work)
+    model = new_model(member, short, seed=sorted(WEAK).index(member))
+    if not (work / member / _state(council)).exists():
+        _take(first, member, model, short, work)
+    tokenizer = council_tokenizer(work)
+    model = grown_model(model, member, tokenizer, dict(_origins(short, tokenizer)))
+    _take(council, member, model, tokenizer, work)
+    return model, tokenizer
+
+
+def _take(course: Course, member: str, model: Any, tokenizer: Any, work: Path) -> None:
+    """One course, from its saved state to its end."""
+    optimizers = _optimizers(model, course)
+    state = work / member / _state(course)
+    step = _resume(state, model, optimizers)
     started = saved = time.monotonic()
     losses: list[float] = []
-    while step < recipe.steps and not _out_of_time(started, recipe):
-        losses.append(_learn(model, optimizers, _batches(member, step, tokenizer), rate(step, recipe.steps), recipe))
+    while step < course.steps and not _out_of_time(started, course):
+        losses.append(_learn(model, optimizers, _batches(course, member, step, tokenizer), rate(step, course)))
         step += 1
         if step % 50 == 0:
-            _report(member, step, losses[-50:], started)
-        if time.monotonic() - saved > SAVE_EVERY_S:
-            _save(work / member, model, optimizers, step)
+            _report(course, member, step, losses[-50:], started)
+        if time.monotonic() - saved > course.save_every_s:
+            _save(state, model, optimizers, step)
             saved = time.monotonic()
-    _save(work / member, model, optimizers, step)
-    export(model, tokenizer, member, out)
+    if losses:
+        _save(state, model, optimizers, step)
+
+
+def _state(course: Course) -> str:
+    return "state.pt" if course.name == "first" else f"{course.name}.pt"
 
 
 def shared_tokenizer(work: Path) -> Any:
-    """The tokenizer of all members; trained once, it takes seconds."""
+    """The first course's tokenizer, of all members; trained once, it takes seconds."""
     folder = work / "tokenizer"
     if not (folder / "tokenizer.json").exists():
         train_tokenizer().save_pretrained(folder)
     return open_tokenizer(folder)
 
 
-def rate(step: int, steps: int) -> float:
+def council_tokenizer(work: Path) -> Any:
+    """The same with the second course's entries behind it."""
+    folder = work / "council_tokenizer"
+    if not (folder / "tokenizer.json").exists():
+        extended_tokenizer(shared_tokenizer(work)).save_pretrained(folder)
+    return open_tokenizer(folder)
+
+
+def _origins(short: Any, tokenizer: Any) -> Iterator[tuple[int, list[int]]]:
+    """(new entry, the old entries that spelled it)."""
+    names = tokenizer.convert_ids_to_tokens(range(len(short), len(tokenizer)))
+    for index, name in enumerate(names, start=len(short)):
+        yield index, [token.id for token in short._tokenizer.model.tokenize(name)]
+
+
+def rate(step: int, course: Course) -> float:
     """Share of the full learning rate at a step: warm up, stay, fall linearly to zero.
 
-    >>> [round(rate(step, 1000), 2) for step in (0, 99, 500, 999)]
+    >>> [round(rate(step, replace(FIRST, steps=1000)), 2) for step in (0, 99, 500, 999)]
     [0.01, 1.0, 1.0, 0.0]
     """
-    return min((step + 1) / WARMUP, 1.0, (steps - step) / (DECAY * steps))
+    return min((step + 1) / WARMUP, 1.0, (course.steps - step) / (course.decay * course.steps))
 
 
 def export(model: Any, tokenizer: Any, member: str, root: Path) -> None:
@@ -116,16 +163,16 @@ def export(model: Any, tokenizer: Any, member: str, root: Path) -> None:
 
 def encode(tokenizer: Any, row: Row) -> tuple[list[int], int]:
     """Token ids of a row, and how many of them stand before the reply; the same as the chat template's."""
-    system = f"{SYSTEM}{row.system}" if row.system is not None else ""
-    head = tokenizer._tokenizer.encode(f"{system}{USER}{row.user}{ASSISTANT}").ids
+    said = (f"<|{m.role}|>{m.content}{END if m.role == 'assistant' else ''}" for m in row.messages)
+    head = tokenizer._tokenizer.encode(f"{''.join(said)}{ASSISTANT}").ids
     return head + tokenizer._tokenizer.encode(f"{row.reply}{END}").ids, len(head)
 
 
-def _batches(member: str, step: int, tokenizer: Any) -> Iterator[Batch]:
-    drawn = rows(member, step, ROWS, debates=step >= DEBATES_FROM)
+def _batches(course: Course, member: str, step: int, tokenizer: Any) -> Iterator[Batch]:
+    drawn = course.rows(member, step)
     encoded = sorted((encode(tokenizer, row) for row in drawn), key=lambda pair: len(pair[0]))
-    size = ROWS // CHUNKS
-    for first in range(0, ROWS, size):
+    size = len(encoded) // course.chunks
+    for first in range(0, len(encoded), size):
         yield _pad(encoded[first : first + size])
 
 
@@ -140,13 +187,13 @@ def _pad(encoded: Sequence[tuple[list[int], int]]) -> Batch:
     return Batch(ids_B_T, learn_B_T)
 
 
-def _learn(model: Any, optimizers: list[Any], batches: Iterator[Batch], share: float, recipe: Recipe) -> float:
+def _learn(model: Any, optimizers: list[Any], batches: Iterator[Batch], share: float) -> float:
     """One step over all parts of the batch; returns the mean loss per learned token, nats."""
     parts = list(batches)
     tokens = sum(int(part.learn_B_T.sum()) for part in parts)
     total = 0.0
     for part in parts:
-        loss = _loss(model, part, recipe.bf16) / tokens
+        loss = _loss(model, part) / tokens
         loss.backward()
         total += float(loss.detach())
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -158,72 +205,68 @@ def _learn(model: Any, optimizers: list[Any], batches: Iterator[Batch], share: f
     return total
 
 
-def _loss(model: Any, batch: Batch, bf16: bool) -> Any:
+def _loss(model: Any, batch: Batch) -> Any:
     """Summed loss on the replies; only their positions reach the output layer."""
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
-        hidden_B_T_D = model.base_model(input_ids=batch.ids_B_T[:, :-1], use_cache=False).last_hidden_state
-        logits = model.get_output_embeddings()(hidden_B_T_D[batch.learn_B_T[:, 1:]])
-    return cross_entropy(logits.float(), batch.ids_B_T[:, 1:][batch.learn_B_T[:, 1:]], reduction="sum")
+    hidden_B_T_D = model.base_model(input_ids=batch.ids_B_T[:, :-1], use_cache=False).last_hidden_state
+    logits = model.get_output_embeddings()(hidden_B_T_D[batch.learn_B_T[:, 1:]])
+    return cross_entropy(logits, batch.ids_B_T[:, 1:][batch.learn_B_T[:, 1:]], reduction="sum")
 
 
-def _optimizers(model: Any, recipe: Recipe) -> list[Any]:
+def _optimizers(model: Any, course: Course) -> list[Any]:
     """Muon for the matrices inside the layers, AdamW for embeddings and norms."""
     inner: list[Any] = []
     outer: list[Any] = []
     for name, parameter in model.named_parameters():
-        matrix = parameter.ndim == 2 and "embed" not in name and recipe.optimizer == "muon"
-        (inner if matrix else outer).append(parameter)
-    made: list[Any] = [torch.optim.AdamW(outer, lr=recipe.adam_lr, betas=(0.9, 0.98), weight_decay=0.01)]
-    if inner:
-        made.append(torch.optim.Muon(inner, lr=recipe.muon_lr, weight_decay=0.01))
+        (inner if parameter.ndim == 2 and "embed" not in name else outer).append(parameter)
+    made: list[Any] = [
+        torch.optim.AdamW(outer, lr=course.adam_lr, betas=(0.9, 0.98), weight_decay=0.01),
+        torch.optim.Muon(inner, lr=course.muon_lr, weight_decay=0.01),
+    ]
     for optimizer in made:
         for group in optimizer.param_groups:
             group["initial_lr"] = group["lr"]
     return made
 
 
-def _save(folder: Path, model: Any, optimizers: list[Any], step: int) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+def _save(path: Path, model: Any, optimizers: list[Any], step: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     state = {"step": step, "model": model.state_dict(), "optimizers": [each.state_dict() for each in optimizers]}
-    torch.save(state, folder / "state.tmp")
-    (folder / "state.tmp").replace(folder / "state.pt")
+    torch.save(state, path.with_suffix(".tmp"))
+    path.with_suffix(".tmp").replace(path)
 
 
-def _resume(folder: Path, model: Any, optimizers: list[Any]) -> int:
-    if not (folder / "state.pt").exists():
+def _resume(path: Path, model: Any, optimizers: list[Any]) -> int:
+    if not path.exists():
         return 0
-    state = torch.load(folder / "state.pt", weights_only=True)
+    state = torch.load(path, weights_only=True)
     model.load_state_dict(state["model"])
     for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
         optimizer.load_state_dict(saved)
     return int(state["step"])
 
 
-def _out_of_time(started: float, recipe: Recipe) -> bool:
-    return recipe.minutes is not None and time.monotonic() - started > recipe.minutes * 60
+def _out_of_time(started: float, course: Course) -> bool:
+    return course.minutes is not None and time.monotonic() - started > course.minutes * 60
 
 
-def _report(member: str, step: int, losses: list[float], started: float) -> None:
+def _report(course: Course, member: str, step: int, losses: list[float], started: float) -> None:
     mean = sum(losses) / len(losses)
-    print(f"{member} step {step} loss {mean:.4f} {time.monotonic() - started:.0f} s", flush=True)
+    print(f"{course.name} {member} step {step} loss {mean:.4f} {time.monotonic() - started:.0f} s", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m pluribus.zoo.train", description="Train the zoo's members.")
     parser.add_argument("--member", choices=sorted(WEAK), help="one member; all of them unless named")
     parser.add_argument("--threads", type=int, default=2, help="torch threads")
-    parser.add_argument("--steps", type=int, default=STEPS, help="length of the whole training")
+    parser.add_argument("--steps", type=int, default=COUNCIL.steps, help="length of the second course")
     parser.add_argument("--minutes", type=float, help="stop after this long: a probe, written under .training only")
     parser.add_argument("--work", type=Path, default=WORK, help="where states are kept")
-    parser.add_argument("--optimizer", choices=("muon", "adamw"), default="muon")
-    parser.add_argument("--muon-lr", type=float, default=0.02)
-    parser.add_argument("--adam-lr", type=float, default=4e-3)
-    parser.add_argument("--bf16", action="store_true", help="bfloat16 autocast: faster where the processor has it")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    recipe = Recipe(given.steps, given.muon_lr, given.adam_lr, given.optimizer, given.bf16, given.minutes)
+    out = CHECKPOINTS if given.minutes is None else given.work / "probe"
     for member in [given.member] if given.member else sorted(WEAK):
-        train(member, recipe, given.work, CHECKPOINTS if given.minutes is None else given.work / "probe")
+        council = replace(COUNCIL, steps=given.steps, minutes=given.minutes)
+        export(*train(member, FIRST, council, given.work), member, out)
 
 
 if __name__ == "__main__":
