@@ -3,10 +3,11 @@
     python benchmarks/extraction.py [FOLDER of recorded runs] [--only NAME] [--reasons]
 
 A run is one model under one prompt style. Columns: outputs; those with a verdict, in which the source's own parser
-found an answer of the question's kind; outputs among them that commit themselves to several different answers, of
-which sources take the first and we the last; agreement over the verdicts whose text states one answer, and over all
-verdicts; outputs without an answer that we can read; verdicts right by ours only and by theirs only. Program outputs
-(styles NL+SL and noNL) are not read but run, which needs the sandbox: they are counted as skipped.
+found an answer of the question's kind; outputs among them whose answer is not clear, because the text commits itself to
+several different ones (sources take the first, we the last) or to none and the source guessed; agreement over the
+verdicts on clear answers, and over all verdicts; outputs in which we find no answer; outputs in which only we find one;
+verdicts right by ours only and by theirs only. Program outputs (styles NL+SL and noNL) are not read but run, which
+needs the sandbox: they are counted as skipped.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from pathlib import Path
 from typing import Any
 
 from pluribus.answers import canonical, read
-from pluribus.answers._committed import committed
+from pluribus.answers._committed import committed, own
 from pluribus.types import Question
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "recorded"
 PROGRAMS = ("_NL+SL", "_noNL")
-FEW = 0.99
+TARGET = 0.99
+GUESSING = "mmlu_pro"
+"""Sources whose parser takes the last capital letter A to J where it finds neither "answer is X" nor "answer: X"."""
+_FOUND = re.compile(r"answer is \(?[A-J]\)?|[aA]nswer:\s*[A-J]")
 _TWO = re.compile(r"[\s*_:$]*\(?([A-J])\)?\s*(?:,|and|or|&|/)+\s*(?:and|or)?\s*\(?([A-J])\)?(?![\w'’])")
 
 
@@ -38,8 +42,8 @@ class Run:
 
     outputs: int = 0
     verdicts: int = 0
-    several: int = 0
-    agree_one: int = 0
+    unclear: int = 0
+    agree_clear: int = 0
     agree_all: int = 0
     unread: int = 0
     read_by_us_only: int = 0
@@ -48,9 +52,9 @@ class Run:
     reasons: Counter[str] = field(default_factory=Counter)
 
     @property
-    def one(self) -> float:
+    def clear(self) -> float:
         """Agreement where the text states one answer."""
-        return self.agree_one / max(1, self.verdicts - self.several)
+        return self.agree_clear / max(1, self.verdicts - self.unclear)
 
     @property
     def all(self) -> float:
@@ -93,16 +97,16 @@ def count(run: Run, question: Question, key: str | None, row: dict[str, Any]) ->
     run.read_by_us_only += verdict is None and ours is not None
     if verdict is None:
         return
-    several = len(stated(question, row["text"])) > 1
+    doubt = unclear(question, row["text"])
     agree = (ours == key) == verdict
     run.verdicts += 1
-    run.several += several
+    run.unclear += doubt is not None
     run.agree_all += agree
-    run.agree_one += agree and not several
+    run.agree_clear += agree and doubt is None
     run.right_by_ours += not agree and ours == key
     run.right_by_theirs += not agree and ours != key
     if not agree:
-        run.reasons[reason(ours, theirs, key, verdict, several)] += 1
+        run.reasons[doubt or reason(ours, theirs, key, verdict)] += 1
 
 
 def published(question: Question, key: str | None, row: dict[str, Any]) -> tuple[str | None, bool | None]:
@@ -116,10 +120,19 @@ def published(question: Question, key: str | None, row: dict[str, Any]) -> tuple
     return theirs, bool(row.get("recorded_correct", theirs == key))
 
 
+def unclear(question: Question, text: str) -> str | None:
+    """Why a text does not state one answer; None: it does."""
+    if len(stated(question, text)) > 1:
+        return "the text states several answers: they take the first, we the last"
+    if question.task.startswith(GUESSING) and not _FOUND.search(text):
+        return "no mark that their parser knows: it took the last capital letter A to J"
+    return None
+
+
 def stated(question: Question, text: str) -> set[str]:
     """The answers the text commits itself to, at whatever place."""
     found: set[str] = set()
-    for span in committed(text):
+    for span in committed(own(text)):
         if question.kind == "choice" and (two := _TWO.match(span.text)):
             found |= {two[1], two[2]}
         elif answer := read(question, f"The answer is {span.text}"):
@@ -127,19 +140,15 @@ def stated(question: Question, text: str) -> set[str]:
     return found
 
 
-def reason(ours: str | None, theirs: str | None, key: str | None, verdict: bool, several: bool) -> str:
+def reason(ours: str | None, theirs: str | None, key: str | None, verdict: bool) -> str:
     if theirs is not None and (theirs == key) != verdict:
         return "the source's verdict does not follow from its own answer and key"
-    if several:
-        return "the text states several answers: they take the first, we the last"
-    if ours is None:
-        return "we find no answer, they take a letter or word of the text"
-    return "we read the answer at the mark or the end, they another one"
+    return "we find no answer" if ours is None else "we read another answer"
 
 
 def line(name: str, run: Run) -> str:
-    counts = (f"{n:,}" for n in (run.outputs, run.verdicts, run.several))
-    shares = (f"{100 * share:.2f} %" for share in (run.one, run.all))
+    counts = (f"{n:,}" for n in (run.outputs, run.verdicts, run.unclear))
+    shares = (f"{100 * share:.2f} %" for share in (run.clear, run.all))
     others = (f"{n:,}" for n in (run.unread, run.read_by_us_only, run.right_by_ours, run.right_by_theirs))
     return f"| {' | '.join((name, *counts, *shares, *others))} |"
 
@@ -161,18 +170,18 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of a source's name")
     parser.add_argument("--reasons", action="store_true", help="why verdicts differ, per source")
     flags = parser.parse_args()
-    print("| run | outputs | verdicts | several | agree, one stated | agree, all | unread | only ours | + | - |")
+    print("| run | outputs | verdicts | unclear | agree, clear | agree, all | unread | only ours | + | - |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for folder in sorted(flags.folder.iterdir()):
         if flags.only not in folder.name:
             continue
         start = time.perf_counter()
         runs, programs = measure(folder)
-        for name, run in sorted(runs.items(), key=lambda pair: pair[1].one):
+        for name, run in sorted(runs.items(), key=lambda pair: pair[1].clear):
             print(line(f"{folder.name} {name}", run))
-        whole, low = total(list(runs.values())), sum(run.one < FEW for run in runs.values())
+        whole, low = total(list(runs.values())), sum(run.clear < TARGET for run in runs.values())
         print(line(f"**{folder.name}, {len(runs)} runs**", whole))
-        print(f"  {low} runs below {FEW:.0%}; {programs} programs skipped: they need the sandbox", end="")
+        print(f"  {low} runs below {TARGET:.0%}; {programs} programs skipped: they need the sandbox", end="")
         print(f"; {time.perf_counter() - start:.0f} s", flush=True)
         for why, times in whole.reasons.most_common() if flags.reasons else ():
             print(f"  {times} × {why}")

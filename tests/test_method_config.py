@@ -159,6 +159,14 @@ def test_a_type_is_the_topology_only_where_it_can_be() -> None:
     assert translated("debate", {"topology": "sparse", "type": "centralized"})[0]["settings"] == {"topology": "sparse"}
 
 
+def test_a_number_of_agents_is_the_method_s_where_it_has_such_a_setting() -> None:
+    assert translated("macnet", {"agent_num": 4, "num_agents": 3})[0] == {
+        "num_agents": 3,
+        "settings": {"agent_num": 4},
+    }
+    assert translated("vote", {"agent_num": 4})[0] == {"num_agents": 4}
+
+
 def test_as_many_seats_as_roles_unless_it_says_how_many() -> None:
     assert translated("vote", {"roles": ["Doctor", "Lawyer"]})[0]["num_agents"] == 2
     assert translated("vote", {"num_agents": 4, "roles": ["Doctor", "Lawyer"]})[0]["num_agents"] == 4

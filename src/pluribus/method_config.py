@@ -23,13 +23,10 @@ from pluribus.errors import ConfigError, UsageError
 from pluribus.load import load, names
 from pluribus.solve import make_settings
 
-_SIZE = ("num_agents", "agent_num", "cnt_agents")
-_ROUNDS = ("num_rounds", "rounds")
-
 SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        **dict.fromkeys(("num_agents", "agents_num", "agent_num", "cnt_agents", "agents"), _SIZE),
-        **dict.fromkeys(("num_rounds", "rounds_num"), _ROUNDS),
+        **dict.fromkeys(("agents_num", "agent_num", "cnt_agents", "agents"), ("num_agents",)),
+        **dict.fromkeys(("num_rounds", "rounds_num"), ("num_rounds", "rounds")),
         **dict.fromkeys(("max_turn", "max_turns"), ("max_turn", "max_turns")),
         **dict.fromkeys(("max_round", "max_rounds"), ("max_round", "max_rounds", "rounds")),
         "agent_roles": ("roles",),
@@ -179,7 +176,7 @@ def setting_hints(method: str) -> Mapping[str, Any]:
 
 def _ours(method: str, key: str, value: Any, own: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
     """The setting or entry a key stands for, or None."""
-    if key in own or key in ENTRIES - set(SYNONYMS) or key in _SAMPLING:
+    if key in own or key in ENTRIES or key in _SAMPLING:
         return key
     if key == "type" and not ("topology" not in given and value in typing.get_args(own.get("topology"))):
         return None  # in a file with a topology it is the kind of question

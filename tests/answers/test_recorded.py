@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -76,27 +76,23 @@ def test_reads_what_the_source_read(shared_data: Path, name: str, styles: tuple[
 
 
 @pytest.fixture(scope="module")
-def extraction() -> ModuleType:
+def extraction() -> SimpleNamespace:
     """The benchmark that counts agreement run by run."""
-    path = Path(__file__).parents[2] / "benchmarks" / "extraction.py"
-    spec = importlib.util.spec_from_file_location("extraction", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "extraction.py")))
 
 
 @pytest.mark.parametrize(("name", "runs", "programs"), [("math100_8samples", 1, 0), ("aqua_30runs", 18, 12 * 254)])
 def test_each_run_has_the_published_verdicts(
-    shared_data: Path, extraction: ModuleType, name: str, runs: int, programs: int
+    shared_data: Path, extraction: SimpleNamespace, name: str, runs: int, programs: int
 ) -> None:
     found, skipped = extraction.measure(shared_data / "recorded" / name)
     assert (len(found), skipped) == (runs, programs)
-    assert {model: run.one for model, run in found.items() if run.one < 0.99} == {}
+    assert {model: run.clear for model, run in found.items() if run.clear < 0.99} == {}
 
 
-def test_eight_samples_of_a_model_on_math_are_scored_as_published(shared_data: Path, extraction: ModuleType) -> None:
+def test_eight_samples_of_a_model_on_math_are_scored_as_published(
+    shared_data: Path, extraction: SimpleNamespace
+) -> None:
     """Formulas, all but one: the source missed that `10{,}000` is 10000."""
     asked, keys = extraction.questions(shared_data / "recorded" / "math100_8samples")
     missed = []

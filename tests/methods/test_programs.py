@@ -13,7 +13,8 @@ import pytest
 from pluribus import sandbox
 from pluribus.agents import Agent
 from pluribus.backends import Request
-from pluribus.errors import BackendError, ServerError
+from pluribus.council import Council
+from pluribus.errors import BackendError, CodeNotAllowed, ServerError
 from pluribus.methods._programs import Talk, asserts, blocks, examples, loud, on_test, trial
 from pluribus.replies import verdict
 from pluribus.types import Question, Turn
@@ -150,3 +151,10 @@ async def test_parts_at_once_share_the_calls_and_stand_in_order(council: Make, q
     done = await talk.at_once([part(0), part(1)])
     assert [[turn is not None for turn in turns] for turns in done] == [[True, True, False]] * 2
     assert [turn.seat for turn in talk.turns] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("method", ["mapcoder", "evomac", "chatdev"])
+def test_the_doors_ask_for_permission_first(method: str) -> None:
+    council = Council(["scripted/number"], method=method)
+    with pytest.raises(CodeNotAllowed, match=f"method {method} runs programs"):
+        council.ask("1 + 1?", kind="number", remember=False)

@@ -24,6 +24,9 @@ from pluribus.prompts import dialect, dialects
 from pluribus.store import Store
 from pluribus.zoo import CHECKPOINTS, members
 
+_SHORT = 40
+"""Characters of a list that is spelled out."""
+
 Row = dict[str, Any]
 """Column → value; every row of a list has the same columns."""
 
@@ -84,7 +87,16 @@ def _cell(column: str, value: Any) -> str:
 
 
 def _setting(value: Any) -> str:
-    """As `--set` takes it."""
+    """As `--set` takes it, as far as it is short.
+
+    >>> [_setting(value) for value in (None, True, 2 / 3, ("a", "b"))]
+    ['null', 'true', '0.667', '[a, b]']
+    """
+    if isinstance(value, tuple | list):
+        words = f"[{', '.join(map(str, value))}]"
+        return words if len(words) <= _SHORT else f"{len(value)} built in"
+    if isinstance(value, float):
+        return f"{value:.3g}"
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

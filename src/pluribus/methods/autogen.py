@@ -51,6 +51,10 @@ def calls(settings: Settings, n_agents: int) -> tuple[int, int]:
     return 1, 2 * settings.max_turn - 1
 
 
+def runs_programs(settings: Settings) -> bool:
+    return settings.code_execute
+
+
 async def solve(question: Question, agents: Sequence[Agent], settings: Settings, seed: int) -> Outcome:
     box = sandbox.current() if settings.code_execute else None
     assistant = _Side(agents, ASSISTANT, "answer")

@@ -1,6 +1,7 @@
 """The project's own form of questions: one JSON object a line, the form for anybody's own data.
 
-`question`; optional `id`, `answer`, `choices`, `labels`, `kind`, `context`, `metadata`. Every task reads it too.
+`question`; optional `id`, `answer`, `choices`, `labels`, `kind`, `context`, `metadata`, and for programs `tests`:
+Python that runs behind them (`entry_point` in the metadata names their function). Every task reads it too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from pluribus.tasks._files import LETTERS, BadRow, Form, Item, has, shown, text
 from pluribus.types import KINDS, Kind
 
-FIELDS = ("id", "question", "answer", "choices", "labels", "kind", "context", "metadata")
+FIELDS = ("id", "question", "answer", "choices", "labels", "kind", "context", "metadata", "tests")
 
 _NUMBER = re.compile(r"[-+−]?[$€£]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?%?")
 _YES = frozenset({"true", "yes"})
@@ -35,6 +36,7 @@ def read(row: Mapping[str, Any]) -> Item:
         context=text(row, "context") if row.get("context") else None,
         metadata=_metadata(row.get("metadata")),
         id=_given_id(row.get("id")),
+        tests=_tests(row.get("tests"), kind),
     )
 
 
@@ -61,6 +63,8 @@ def _kind(row: Mapping[str, Any], choices: tuple[str, ...], labels: tuple[str, .
     if choices and labels:
         raise BadRow("a question has 'choices' or 'labels', not both")
     kind = row.get("kind")
+    if kind is None and row.get("tests"):
+        return "program"
     if kind is None:
         return "choice" if choices else "label" if labels else _kind_of(row.get("answer"))
     if kind not in KINDS:
@@ -143,6 +147,16 @@ def _metadata(found: Any) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise BadRow(f"field 'metadata' must be an object {{...}}, found {shown(found)}")
     return found
+
+
+def _tests(found: Any, kind: Kind) -> tuple[str, ...]:
+    if found is None:
+        return ()
+    if kind != "program":
+        raise BadRow(f"field 'tests' goes with kind 'program', found kind {kind!r}")
+    if not isinstance(found, list) or not all(isinstance(test, str) and test.strip() for test in found):
+        raise BadRow(f"field 'tests' must be a list of Python texts, found {shown(found)}")
+    return tuple(found)
 
 
 def _given_id(found: Any) -> str | None:
