@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from pluribus.agents import Agent
 from pluribus.config import make_config
 from pluribus.council import Council
 from pluribus.errors import CodeNotAllowed, ConfigError
-from pluribus.label import label, passes, try_tests
+from pluribus.label import checker, label, passes, try_tests
 from pluribus.run import RunResult, execute, prepare, reload
 from pluribus.sandbox import Limits, Sandbox, allowing, sandbox
 from pluribus.solve import solve
@@ -47,12 +48,10 @@ async def test_the_tests_decide_about_each_turn(council: Seats, jail: Sandbox) -
     transcript = await said(council, RIGHT, WRONG, "I do not know.", "```python\ndef double(x): return 2*x\n```")
     with allowing(jail):
         labels = await label(ASK, KEY, transcript)
-    assert [(each.turn, each.correct, each.checker, each.judge) for each in labels] == [
-        (0, True, "tests", None),
-        (1, False, "tests", None),
-        (2, False, "tests", None),
-        (3, True, "tests", None),
-    ]
+    assert [(each.turn, each.correct) for each in labels] == [(0, True), (1, False), (2, False), (3, True)]
+    assert {(each.attempt_id, each.checker, each.judge) for each in labels} == {
+        (transcript.attempt.id, checker(ASK, KEY), None)
+    }
 
 
 async def test_where_programs_may_not_run_nobody_says_whether_they_are_right(council: Seats) -> None:
@@ -155,13 +154,33 @@ async def test_a_run_scores_programs_by_their_tests_and_counts_samples(recorded:
 
 
 @walls
-async def test_what_was_judged_is_not_judged_again(recorded: dict[str, Any]) -> None:
-    first = await go(recorded)
+async def test_what_was_judged_is_not_judged_again(recorded: dict[str, Any], tmp_path: Path) -> None:
+    """A workspace whose labels say otherwise than the tests would."""
+    result = await go(recorded)
+    with Store.open() as store, Store.open(tmp_path / "other") as other:
+        for transcript in store.transcripts([row.attempt_id for row in result.rows]):
+            id = transcript.attempt.id
+            other.put_transcript(transcript)
+            found = store.records("label", Label, [id])[id]
+            other.put_records("label", [(id, dataclasses.replace(each, correct=True)) for each in found])
+        again = await execute(prepare(make_config(recorded)), other)
+    assert [row.passes for row in again.rows] == [(4, 4)] * 3
+
+
+@walls
+async def test_other_tests_judge_anew(recorded: dict[str, Any], tmp_path: Path) -> None:
+    await go(recorded)
+    path = tmp_path / "questions.jsonl"
+    path.write_text(path.read_text("utf-8").replace("(2) == 3", "(2) == 9"), "utf-8")
+    changed = await go(recorded)
+    assert changed.tally.calls == 0
+    assert [row.passes for row in changed.rows] == [(0, 4), (1, 4), (0, 4)]
+    assert [row.passes for row in reload_(changed.name).rows] == [(0, 4), (1, 4), (0, 4)]
+
+
+def reload_(name: str) -> RunResult:
     with Store.open() as store:
-        second = await execute(prepare(make_config({**recorded, "tie": "fractional"})), store)
-        stored = [store.records("label", Label, [row.attempt_id]) for row in first.rows]
-    assert [row.passes for row in second.rows] == [(4, 4), (1, 4), (0, 4)]
-    assert [len(each) for found in stored for each in found.values()] == [4, 4, 4]
+        return reload(store, name)
 
 
 async def test_without_permission_nothing_is_asked(recorded: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pluribus import stats
 from pluribus.answers import canonical, read
 from pluribus.decide import credit
-from pluribus.label import BY_TESTS, PROGRAM, read_turns
+from pluribus.label import PROGRAM, read_turns
 from pluribus.metrics.pass_at_k import pass_at_k
 from pluribus.types import Completion, Decision, Key, Label, Question, Score, Status, Transcript
 
@@ -119,7 +119,7 @@ def row(
         rounds=decision.answers if decision else (),
         usage=usage(transcript),
         reason=transcript.failure.message if transcript.failure else None,
-        passes=_passes(transcript, labels),
+        passes=_passes(question, transcript, labels),
     )
 
 
@@ -139,10 +139,10 @@ def _passed(question: Question, transcript: Transcript, labels: Sequence[Label])
     return frozenset(answer for turn, answer in reads.items() if answer is not None and verdicts.get(turn))
 
 
-def _passes(transcript: Transcript, labels: Sequence[Label]) -> tuple[int, int] | None:
+def _passes(question: Question, transcript: Transcript, labels: Sequence[Label]) -> tuple[int, int] | None:
     """Right finals, and finals; a final that gave no program is one that does not pass."""
-    verdicts = {label.turn: label.correct for label in labels if label.checker == BY_TESTS}
-    if not verdicts or None in verdicts.values() or not transcript.finals:
+    verdicts = {label.turn: label.correct for label in labels if label.step is None}
+    if question.kind != PROGRAM or not verdicts or None in verdicts.values() or not transcript.finals:
         return None
     return sum(bool(verdicts.get(turn)) for turn in transcript.finals), len(transcript.finals)
 

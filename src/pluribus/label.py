@@ -15,8 +15,6 @@ from pluribus.answers import canonical, read
 from pluribus.sandbox import Limits, Run, Sandbox
 from pluribus.types import Key, Label, Question, Transcript
 
-BY_KEY = "key"
-BY_TESTS = "tests"
 PROGRAM = "program"
 
 
@@ -28,8 +26,19 @@ async def label(question: Question, key: Key, transcript: Transcript) -> list[La
     """
     reads = read_turns(question, transcript)
     right = await _verdicts(question, key, set(reads.values()))
-    checker = BY_TESTS if question.kind == PROGRAM else BY_KEY
-    return [Label(transcript.attempt.id, turn, right[answer], checker=checker) for turn, answer in reads.items()]
+    by = checker(question, key)
+    return [Label(transcript.attempt.id, turn, right[answer], checker=by) for turn, answer in reads.items()]
+
+
+def checker(question: Question, key: Key) -> str:
+    """What decides about a question's answers; other tests are another checker, whose labels do not stand for these.
+
+    >>> checker(Question("q", "t", "1 + 1?", "number"), Key("q", "2"))
+    'key'
+    """
+    if question.kind != PROGRAM:
+        return "key"
+    return f"tests {hashlib.sha256(_joined(key.tests).encode()).hexdigest()[:12]}"
 
 
 def read_turns(question: Question, transcript: Transcript) -> dict[int, str | None]:
@@ -77,8 +86,12 @@ async def try_tests(
     box: Sandbox, program: str, tests: tuple[str, ...], limits: Limits | None = None
 ) -> tuple[bool, Run]:
     """`passes`, with the run that tells why not; arguments as there."""
-    checks = "\n".join(tests)
+    checks = _joined(tests)
     # A program that ends early leaves with exit code 0 too, so the last line of all has to be printed.
     end = hashlib.sha256(f"{program}\0{checks}".encode()).hexdigest()
     run = await sandbox.run_program(box, f"{program}\n\n{checks}\n\nprint()\nprint({end!r})\n", limits=limits)
     return run.ok and run.stdout.rstrip().rpartition("\n")[2] == end, run
+
+
+def _joined(tests: tuple[str, ...]) -> str:
+    return "\n".join(tests)

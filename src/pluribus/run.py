@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from pluribus.decide import RULES, decide
 from pluribus.engines.asyncio import block, each
 from pluribus.errors import CodeNotAllowed, ConfigError, DataError, MissingDependency, UnknownName
 from pluribus.evaluate import Row, pass_at, row, score, seat_score
-from pluribus.label import PROGRAM, label
+from pluribus.label import PROGRAM, checker, label
 from pluribus.load import load
 from pluribus.personas import Persona, in_roles, personas
 from pluribus.prompts import dialect, own_fields, render
@@ -33,7 +33,7 @@ from pluribus.solve import make_attempt, make_settings, solve_attempt
 from pluribus.store import Store
 from pluribus.tasks import LoadedTask, load_task
 from pluribus.traffic import Budget, Flights, Limiter, Tally, unwrap, wrap
-from pluribus.types import Attempt, Decision, Label, Question, Score, Seat, Transcript
+from pluribus.types import Attempt, Decision, Key, Label, Question, Score, Seat, Transcript
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,7 +212,7 @@ def _first_prompt_tokens(table: Table, question: Question) -> float:
 def _prompt_tokens(seat: Seat, prompt: str, question: Question) -> int:
     words = dialect(seat.dialect)
     unknown_yet = dict.fromkeys(own_fields(words, prompt), "")
-    messages = render(words, prompt, question, system=seat.system, **unknown_yet)
+    messages = render(words, prompt, question, system=seat.system, own=None, peers=(), **unknown_yet)
     return sum(approximate_tokens(message.content) for message in messages)
 
 
@@ -437,7 +437,7 @@ class _Worker:
         done = [id for id, status in self.store.statuses(ids).items() if status != "failed"]
         decisions = self.store.decisions(done, self.prepared.config.rule, self.prepared.config.tie)
         places = {attempt.id: position for position, attempt in enumerate(self.prepared.attempts)}
-        known = stored_labels(self.store, done, [question for question, _ in self.prepared.task.pairs])
+        known = stored_labels(self.store, dict(zip(ids, self.prepared.task.pairs, strict=True)))
         for transcript in self.store.transcripts(done):
             id = transcript.attempt.id
             labels = known.get(id) or await self._label(places[id], transcript)
@@ -494,11 +494,11 @@ class _Worker:
         )  # fmt: skip
 
 
-def stored_labels(store: Store, ids: Sequence[str], questions: Iterable[Question]) -> Mapping[str, list[Label]]:
-    """Attempt id → what its programs' tests said; empty where no question asks for a program."""
-    if all(question.kind != PROGRAM for question in questions):
-        return {}
-    return store.records("label", Label, ids)
+def stored_labels(store: Store, pairs: Mapping[str, tuple[Question, Key | None]]) -> Mapping[str, list[Label]]:
+    """Attempt id → what the tests of its question's key, as they are now, said about its programs."""
+    checkers = {id: checker(question, key) for id, (question, key) in pairs.items() if key and question.kind == PROGRAM}
+    found = store.records("label", Label, checkers) if checkers else {}
+    return {id: [each for each in labels if each.checker == checkers[id]] for id, labels in found.items()}
 
 
 def reload(store: Store, name: str) -> RunResult:
@@ -513,7 +513,7 @@ def reload(store: Store, name: str) -> RunResult:
     attempts = store.run_attempts(stored.id)
     ids = [attempt_id for attempt_id, _ in attempts]
     decisions = store.decisions(ids, config.rule, config.tie)
-    labels = stored_labels(store, ids, [question for question, _ in pairs.values()])
+    labels = stored_labels(store, {id: pairs[question_id] for id, question_id in attempts})
     table: Table | None = None
     rows = []
     for transcript in store.transcripts(ids):

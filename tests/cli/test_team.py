@@ -51,6 +51,28 @@ def test_roles_stay_with_their_seats(pluribus: Run, council: Run, tmp_path: Path
     assert found["council"]["roles"] == [roles[seat] for seat in kept]
 
 
+def test_an_exported_run_has_its_importance_too(pluribus: Run, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl.gz"
+    assert pluribus("export", name, "--out", file).code == 0
+    there, here = (pluribus("team", run, "--json").object for run in (file, name))
+    assert there["seats"] == here["seats"]
+
+
+def test_seats_of_a_council_file_keep_what_was_said_about_them(pluribus: Run, council: Run) -> None:
+    seats = [{"model": "scripted/number", "name": f"seat {i}", "temperature": 0.1 * i} for i in range(3)]
+    file = council(method="dylan", models=[], seats=seats, settings={"num_rounds": 1})
+    found = pluribus("team", pluribus("run", file, "--json").object["run"], "--keep", "2", "--json").object
+    kept = [seat["seat"] - 1 for seat in found["seats"] if seat["kept"]]
+    assert found["council"] == {"method": "dylan", "settings": {"num_rounds": 1}, "seats": [seats[i] for i in kept]}
+
+
+def test_a_control_stays_a_control(pluribus: Run, council: Run) -> None:
+    file = council(method="dylan", baseline_b=True, settings={"num_rounds": 1})
+    found = pluribus("team", pluribus("run", file, "--json").object["run"], "--keep", "1", "--json").object
+    assert found["council"]["baseline_b"] is True
+    assert "persona" not in found["council"]["seats"][0]
+
+
 def test_a_run_without_ratings(pluribus: Run, council: Run) -> None:
     name = pluribus("run", council(method="vote"), "--json").object["run"]
     assert "none of 12 transcripts" in pluribus("team", name).complaint()

@@ -88,6 +88,13 @@ async def test_ties_go_to_the_answer_with_more_votes_then_to_the_first(
     assert finals(transcript) == [winner]
 
 
+async def test_equal_samples_are_judged_apart(council: Make, question: Question) -> None:
+    transcript = await solve(question, council(lambda request: "{final answer: 1} {score: 5}"), "best_of_n", {"n": 3})
+    judged = transcript.turns[3:]
+    assert len({turn.messages for turn in judged}) == 1
+    assert [turn.sample for turn in judged] == [0, 1, 2]
+
+
 async def test_a_sample_without_a_rating_can_not_win(council: Make, question: Question) -> None:
     def picky(request: Request) -> str:
         return "no comment" if "draw 0 " in request.messages[0].content else '{"score": 0}'

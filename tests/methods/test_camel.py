@@ -188,6 +188,16 @@ async def test_a_user_that_falls_silent_leaves_the_last_solution(council: Make, 
     assert transcript.status == "degraded"
 
 
+async def test_an_assistant_that_falls_silent_leaves_its_last_solution(council: Make, question: Question) -> None:
+    def tired(request: Request) -> str | BackendError:
+        return ServerError("500") if part(request) == "assistant" and request.round else able(request)
+
+    able = troupe()
+    transcript = await run(question, council(*[tired] * 2))
+    assert (transcript.status, transcript.finals) == ("degraded", (2,))
+    assert max(turn.round for turn in transcript.turns) == 1
+
+
 async def test_without_a_user_the_question_is_answered_plainly(council: Make, question: Question) -> None:
     transcript = await run(question, council(*[failing("user")] * 3))
     assert trace(transcript)[-1] == (0, 0, "answer")

@@ -65,7 +65,7 @@ async def test_it_ends_when_all_agree(
 async def test_everybody_reads_own_and_others_words_with_confidences_in_groups(
     council: Make, question: Question
 ) -> None:
-    agents = council(speaker(0, "1 0.5"), speaker(1, "2 0.9"), speaker(2, "3 1"), speaker(3, "2 80%"))
+    agents = council(speaker(0, "1 0.5"), speaker(1, "3 1"), speaker(2, "2 0.9"), speaker(3, "2 80%"))
     transcript = await solve(question, agents, "reconcile", {"rounds": 1})
     for turn in transcript.turns[4:]:
         assert heard(turn) == {(s, 0) for s in range(4)}
@@ -74,9 +74,9 @@ async def test_everybody_reads_own_and_others_words_with_confidences_in_groups(
     places = [
         text.index(f"{name} wrote:\n~~~\nwords of seat {seat} ")
         for seat, name in (
-            (1, "Group 1, agent 2 (confidence 0.90)"),
+            (2, "Group 1, agent 3 (confidence 0.90)"),
             (3, "Group 1, agent 4 (confidence 0.80)"),
-            (2, "Group 2, agent 3 (confidence 1.00)"),
+            (1, "Group 2, agent 2 (confidence 1.00)"),
         )
     ]
     assert places == sorted(places), "the larger group stands first"

@@ -46,7 +46,7 @@ def test_a_row_becomes_a_question_that_shows_the_beginning_and_a_key_of_tests(tm
 )
 def test_a_broken_row_is_named_with_its_line(tmp_path: Path, change: Mapping[str, Any], words: str) -> None:
     path = write(tmp_path, {**ROW, **change})
-    with pytest.raises(DataError, match="rows.jsonl:1") as problem:
+    with pytest.raises(DataError, match=r"rows\.jsonl:1") as problem:
         load_task("humaneval", data=path)
     assert words in str(problem.value)
 

@@ -14,7 +14,7 @@ from pluribus.tasks import load_task
 ROW: Mapping[str, Any] = {
     "task_id": 11,
     "text": "Write a function that sums the squares of a list.",
-    "code": "def square(x):\r\n\treturn x * x\r\ndef sum(xs):\r\n\ttotal = 0\r\n\tfor x in xs: total += square(x)\r\n\treturn total",
+    "code": "def square(x):\r\n\treturn x * x\r\ndef sum(xs):\r\n\treturn square(xs[0]) + sum(xs[1:]) if xs else 0",
     "test_list": ["assert abs(sum([1, 2])) == 5", "assert sum([]) == 0"],
     "test_setup_code": "import math",
     "challenge_test_list": [],
@@ -64,7 +64,7 @@ def test_the_sanitized_form(tmp_path: Path) -> None:
 )
 def test_a_broken_row_is_named_with_its_line(tmp_path: Path, change: Mapping[str, Any], words: str) -> None:
     path = write(tmp_path, {**ROW, **change})
-    with pytest.raises(DataError, match="rows.jsonl:1") as problem:
+    with pytest.raises(DataError, match=r"rows\.jsonl:1") as problem:
         load_task("mbpp", data=path)
     assert words in str(problem.value)
 

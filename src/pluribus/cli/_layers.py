@@ -11,11 +11,10 @@ import yaml
 from pluribus.backends import parse, services
 from pluribus.cli import _screen
 from pluribus.cli._flags import CouncilFlags, DecisionFlags, LimitFlags, SamplingFlags, TaskFlags, said
-from pluribus.config import RunConfig, make_config, read_config
+from pluribus.config import METHOD_ALIASES, RunConfig, make_config, read_config
 from pluribus.errors import ConfigError
 from pluribus.method_config import read_method_config, setting_hints
 
-METHOD_ALIASES = {"vanilla": "single"}
 _CONTROLS = ("multi_persona", "baseline_a", "baseline_b")
 _DEBATE = ("debate_rounds", "topology")
 _SAMPLING = ("temperature", "top_p", "max_tokens")

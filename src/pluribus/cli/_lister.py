@@ -16,8 +16,7 @@ from rich.table import Table
 from pluribus import cli, tasks
 from pluribus.backends import aliases, services
 from pluribus.cli import _screen
-from pluribus.cli._layers import METHOD_ALIASES
-from pluribus.config import PRESETS
+from pluribus.config import METHOD_ALIASES, PRESETS
 from pluribus.load import load, names
 from pluribus.personas import personas, sets
 from pluribus.prompts import dialect, dialects

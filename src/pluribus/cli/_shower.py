@@ -18,10 +18,9 @@ from pluribus.agents import SeatPlan, seats
 from pluribus.backends import parse
 from pluribus.cli import _runner, _screen, _tables, _transcripts
 from pluribus.cli._asker import shown
-from pluribus.cli._layers import METHOD_ALIASES
 from pluribus.cli._stores import reading
 from pluribus.codec import plain
-from pluribus.config import make_config
+from pluribus.config import METHOD_ALIASES, make_config
 from pluribus.decide import decide
 from pluribus.errors import ConfigError, UnknownName, UsageError
 from pluribus.load import load

@@ -21,6 +21,8 @@ from pluribus.types import Score, Seat
 WIDE = 110
 """From so many columns on the scores fit one table."""
 _PASS_AT = (1, 2, 5, 10, 20, 50, 100)
+_SPELLED = 4
+"""From so many values on, a list is only counted."""
 _REASONS = 5
 """Reasons of failures that are spelled out."""
 
@@ -52,6 +54,10 @@ def method_words(council: Council) -> str:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(str, value))}]" if len(value) < _SPELLED else f"{len(value)} built in"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -2,8 +2,9 @@
 
 A member has a docstring with source and differences, `Settings` (a frozen dataclass), `AGENTS` (how many seats it
 takes when nobody says), `PROMPTS` (the prompts it uses), `calls(settings, n_agents) -> (least, most)` and
-`async solve(question, agents, settings, seed) -> Outcome`. It knows nothing of tasks, keys, stores, batching,
-retries or budgets.
+`async solve(question, agents, settings, seed) -> Outcome`. Where recorded outputs can stand for its calls it has
+`asks(settings) -> (samples per seat, rounds)`; where it runs programs that models wrote, `runs_programs(settings)`.
+It knows nothing of tasks, keys, stores, batching, retries or budgets.
 """
 
 from __future__ import annotations
