@@ -211,7 +211,7 @@ def _first_prompt_tokens(table: Table, question: Question) -> float:
 
 def _prompt_tokens(seat: Seat, prompt: str, question: Question) -> int:
     words = dialect(seat.dialect)
-    unknown_yet = dict.fromkeys(own_fields(words, prompt), "")
+    unknown_yet: dict[str, Any] = dict.fromkeys(own_fields(words, prompt), "")
     messages = render(words, prompt, question, system=seat.system, own=None, peers=(), **unknown_yet)
     return sum(approximate_tokens(message.content) for message in messages)
 

@@ -85,6 +85,8 @@ def fenced(code: str, language: str = "python") -> str:
         f"Here is what I would write.\n\n{WHOLE}\nThis halves each number in turn.\n",
         f"Sure!\n\n{ALONE}",
         f"<think>def halves(xs): return 1</think>{fenced(WHOLE)}",
+        f'{BODY}"""\n    a.title\n    ~~~~~~~\n    A text.\n"""\nimport re\n',
+        f"```python\n{WHOLE}\n\ndef more(xs):\n    return [x for",
     ],
 )
 def test_one_program_in_many_wrappings(text: str) -> None:

@@ -133,6 +133,15 @@ async def test_the_verdicts_answer_is_the_decision(
     assert (read(question, final.text), final.role, len(transcript.turns)) == (answer, role, 3)
 
 
+@pytest.mark.parametrize(("named", "seat"), [("affirmative", 0), ("negative", 1), ("none", 0)])
+async def test_of_two_sides_that_agree_the_named_one_has_the_word(
+    council: Make, question: Question, named: str, seat: int
+) -> None:
+    agents = council(side("aff", "2"), side("neg", "2"), moderator(settled(named, "2")))
+    transcript = await solve(question, agents, "mad", {})
+    assert [transcript.turns[i].seat for i in transcript.finals] == [seat]
+
+
 @pytest.mark.parametrize("verdict", [settled("none", ""), settled("none", "who knows"), OPEN | {"answer": "2"}])
 async def test_a_verdict_without_side_and_answer_settles_nothing(
     council: Make, question: Question, verdict: dict[str, object]

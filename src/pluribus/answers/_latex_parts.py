@@ -27,6 +27,7 @@ _NAME = re.compile(
     re.VERBOSE,
 )
 _LETTER = re.compile(r"[a-z](?:_\w)?|\\theta")
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
 _BASE = re.compile(r"(-?[0-9A-F]+(?:\.[0-9A-F]+)?)\s*_\s*\{?\s*(\d+|\\text\{[a-z]+\})\s*\}?")
 _WORDS = re.compile(
     r"(?<![\\a-zA-Z])(?:[a-zA-Z]{4,}|[A-Z]{2,3})(?![a-zA-Z(])|\\text\b|(?<!\d)\d+:\d|(?<![\\a-z])[a-z]{2,} [a-z]{2,}"
@@ -176,8 +177,8 @@ def _names(words: str, reader: Reader) -> str | None:
     if len(sides) < 2 or not all(sides):
         return None
     name, value = _named(words)
-    if name is not None:
-        return form(value, reader)
+    if name is not None or not re.search("[a-zA-Z]", _COMMAND.sub("", words)):  # x = 5, 2 + 2 = 4
+        return form(value if name is not None else sides[-1], reader)
     found = reader.equation(sides[0], sides[1]) if len(sides) == 2 else None
     return words.replace(" ", "") if found is None else found
 

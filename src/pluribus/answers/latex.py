@@ -35,6 +35,11 @@ _FEW_WORDS = 2
 """A text of so few words, without mark, formula or number, is the answer as a whole."""
 _MATHS = re.compile(r"\$\$(.+?)\$\$|(?<![\\$])\$([^$\n]+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
 _NUMBER = re.compile(r"(?<![\w.\\])-?\$?\d[\d,]*(?:\.\d+)?(?:\s?/\s?\d+)?(?![\w/])")
+# "4, which makes a square", "636 chimes in a 24-hour day": the number, where what follows is no part of a formula.
+_CLAUSE = re.compile(
+    r"(-?\\?\$?\d[\d,]*(?:\.\d+)?(?:/\d+)?),?\s+"
+    r"(?!(?:and|or|sqrt|pi|times|plus|minus|over|to|per\s?cent|percent)\b)[A-Za-z]{2,}",
+)
 _PERCENT = re.compile(r"per\s?cent|%")
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*(?:(?=\{)|(?P<bare>[^\s${}\\]))")
 _AND = re.compile(r"\s*(?:,?\s*(?:and|or)\b|,)\s*")
@@ -73,6 +78,8 @@ def _of_span(span: Span) -> str | None:
     first = _MATHS.search(words)
     if first is not None and not _NUMBER.match(words):
         return _joined(words, first)
+    if clause := _CLAUSE.match(words):
+        return clause[1]
     return sentence(words).strip(" *_") or None
 
 

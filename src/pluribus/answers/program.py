@@ -14,6 +14,7 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 
 from pluribus.types import Question
 
@@ -22,7 +23,7 @@ _LANGUAGES = frozenset({"", "python", "python3", "py", "py3"})
 _CODE = re.compile(r"^(?:(?:from|import|def|async\ def|class)\ |@)", re.MULTILINE)
 _TOP = re.compile(r"^(?=[^\s#)\]}])", re.MULTILINE)
 """Where a line begins that is not indented, no comment, and closes nothing."""
-_CUTS = 100
+_CUTS = 30
 """Ends of a text without fence that are tried."""
 _LONGEST = 100_000
 """Characters of a program at most."""
@@ -39,7 +40,7 @@ def read(text: str, question: Question) -> str | None:
         return 2 * x
     """
     blocks = [found[3] for found in _FENCE.finditer(text) if found[2].lower() in _LANGUAGES]
-    sources = [*reversed(blocks), *_completed(reversed(blocks), question)] if blocks else _unfenced(text, question)
+    sources = chain(reversed(blocks), _completed(reversed(blocks), question), _unfenced(text, question))
     return next((found for source in sources if (found := canonical(source, question)) is not None), None)
 
 

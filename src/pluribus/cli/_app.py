@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 import typer.main
+from typer.core import TyperCommand
 
 from pluribus import cli
 from pluribus.cli._flags import SWITCH, flat
@@ -22,6 +23,11 @@ _ORDER = ("demo", "run", "ask", "show", "team", "list", "export", "import", "doc
 _ALLOW = "--allow-code-execution"
 """The one flag that may be given with a value or without."""
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+class _Command(TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [f"{word}=bubblewrap" if word == _ALLOW else word for word in args])
 
 
 def names() -> list[str]:
@@ -37,7 +43,7 @@ def tree() -> Any:
     app.callback(context_settings=_SETTINGS)(_root)
     for name in names():
         module = importlib.import_module(f"pluribus.cli.{_file(name)}")
-        app.command(name, context_settings=_SETTINGS)(flat(getattr(module, _file(name))))
+        app.command(name, cls=_Command, context_settings=_SETTINGS)(flat(getattr(module, _file(name))))
     return typer.main.get_command(app)
 
 
@@ -66,7 +72,6 @@ def _root(
 
 def invoke(arguments: list[str]) -> int:
     """Runs the command the arguments name; a command line that can not be read is a UsageError."""
-    arguments = [f"{word}=bubblewrap" if word == _ALLOW else word for word in arguments]
     try:
         with tree().make_context("pluribus", arguments) as context:
             code = tree().invoke(context)
