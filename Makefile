@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Threads of the numerical libraries: two test workers share two cores.
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: demo test lint types zoo clean
+.PHONY: demo test lint types bubblewrap zoo clean
 
 $(VENV)/.demo: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -30,7 +30,11 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-test: lint types  ## everything that must hold: lint, strict types, architecture, tests with branch coverage
+bubblewrap:  ## what the tests of the sandbox need; where it can not be installed they are skipped and say so
+	@command -v bwrap >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	&& apt-get -qq update && apt-get -qq install -y bubblewrap; } >/dev/null 2>&1 || true
+
+test: lint types bubblewrap  ## everything that must hold: lint, strict types, architecture, tests with branch coverage
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered
 
 zoo: $(VENV)/.demo  ## train the embedded models again, from scratch; resumable

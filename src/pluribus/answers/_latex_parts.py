@@ -229,14 +229,16 @@ def _interval(words: str, reader: Reader) -> str | None:
     """`x > 3`, `2 \\le x < 5` as intervals."""
     marks = list(_relations(words))
     sides = _split(words, _RELATIONS)
-    if len(marks) == 1 and len(sides) == 2 and _LETTER.fullmatch(sides[1]):
+    if len(sides) != len(marks) + 1 or not all(sides):
+        return None
+    if len(marks) == 1 and _LETTER.fullmatch(sides[1]):
         marks, sides = [_turned(marks[0])], sides[::-1]
     if len(marks) == 1 and _LETTER.fullmatch(sides[0]):
         end = _single(sides[1], reader)
         lower = marks[0] in (">", r"\ge")
         closing = marks[0] in (r"\ge", r"\le")
         return f"{'[' if closing else '('}{end}, \\infty)" if lower else f"(-\\infty, {end}{']' if closing else ')'}"
-    if len(marks) == 2 and _LETTER.fullmatch(sides[1]) and all(sides):
+    if len(marks) == 2 and _LETTER.fullmatch(sides[1]):
         if set(marks) <= {">", r"\ge"}:
             marks, sides = [_turned(mark) for mark in marks[::-1]], sides[::-1]
         if set(marks) <= {"<", r"\le"}:

@@ -39,7 +39,7 @@ class Reply:
 class Pool:
     """Up to `size` workers, each started when there is work for it."""
 
-    def __init__(self, program: Path, *, size: int = 2, cpu_s: float = 5.0, wall_s: float = 60.0) -> None:
+    def __init__(self, program: Path, *, size: int = 2, cpu_s: float = 5.0, wall_s: float = 120.0) -> None:
         """
         Args:
             program: the worker's file; it gets `cpu_s` and writes one line when it is ready.

@@ -31,6 +31,7 @@ from pluribus.types import Question
 
 _LONGEST = 400
 """Characters of a formula that is read; a longer one is words."""
+_MOST_PASSES = 6
 _FEW_WORDS = 2
 """A text of so few words, without mark, formula or number, is the answer as a whole."""
 _MATHS = re.compile(r"\$\$(.+?)\$\$|(?<![\\$])\$([^$\n]+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
@@ -167,9 +168,12 @@ def _canonical(answer: str, percent_is_unit: bool) -> str:
 def _normal(answer: str, percent_is_unit: bool) -> str:
     """The form that is its own form."""
     reader = Reader(_formula, _equation, percent_is_unit)
-    once = form(spelled(answer), reader)
-    for _ in range(4):
-        again = form(spelled(once), reader)
+    once = spelled(answer)
+    for _ in range(_MOST_PASSES):
+        try:
+            again = form(spelled(once), reader)
+        except RecursionError:  # hundreds of brackets in each other are no answer of mathematics
+            break
         if again == once:
             break
         once = again
