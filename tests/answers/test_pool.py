@@ -63,8 +63,9 @@ def test_workers_are_started_when_there_is_work_and_are_kept(pool: Pool) -> None
 
 
 def test_threads_share_the_workers_and_replies_keep_their_order(pool: Pool) -> None:
-    replies = pool.ask_all({"number": n, "sleep_s": 0.01 * (n % 3)} for n in range(20))
-    values = [reply.value or {} for reply in replies]
+    jobs = [{"number": n, "sleep_s": 0.01 * (n % 3)} for n in range(20)]
+    with ThreadPoolExecutor(4) as threads:
+        values = [reply.value or {} for reply in threads.map(pool.ask, jobs)]
     assert [value["double"] for value in values] == [2 * n for n in range(20)]
     assert len({value["pid"] for value in values}) == 2
 

@@ -17,6 +17,7 @@ _TOKEN = re.compile(r"\\(?:begin|end)\{matrix\}|\\[a-zA-Z]+|\\.|.", re.DOTALL)
 _OPEN = frozenset({"{", "(", "[", r"\{", r"\langle", r"\begin{matrix}"})
 _CLOSE = frozenset({"}", ")", "]", r"\}", r"\rangle", r"\end{matrix}"})
 _RELATIONS = (r"\le", r"\ge", "<", ">")
+_TURNED = {">": "<", r"\ge": r"\le"}
 
 _INNER = r"(?:\\(?:angle|triangle|overline|overrightarrow|vec|widehat|hat|bar|mathbb)\s*)"
 _NAME = re.compile(
@@ -227,28 +228,19 @@ def _union(parts: list[str]) -> str:
 
 def _interval(words: str, reader: Reader) -> str | None:
     """`x > 3`, `2 \\le x < 5` as intervals."""
-    marks = list(_relations(words))
-    sides = _split(words, _RELATIONS)
-    if len(sides) != len(marks) + 1 or not all(sides):
+    marks, sides = list(_relations(words)), _split(words, _RELATIONS)
+    if not marks or len(sides) != len(marks) + 1 or not all(sides):
         return None
-    if len(marks) == 1 and _LETTER.fullmatch(sides[1]):
-        marks, sides = [_turned(marks[0])], sides[::-1]
-    if len(marks) == 1 and _LETTER.fullmatch(sides[0]):
-        end = _single(sides[1], reader)
-        lower = marks[0] in (">", r"\ge")
-        closing = marks[0] in (r"\ge", r"\le")
-        return f"{'[' if closing else '('}{end}, \\infty)" if lower else f"(-\\infty, {end}{']' if closing else ')'}"
-    if len(marks) == 2 and _LETTER.fullmatch(sides[1]):
-        if set(marks) <= {">", r"\ge"}:
-            marks, sides = [_turned(mark) for mark in marks[::-1]], sides[::-1]
-        if set(marks) <= {"<", r"\le"}:
-            ends = _single(sides[0], reader), _single(sides[2], reader)
-            return f"{'[('[marks[0] == '<']}{ends[0]}, {ends[1]}{'])'[marks[1] == '<']}"
-    return None
-
-
-def _turned(mark: str) -> str:
-    return {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le"}[mark]
+    if marks[0] in _TURNED:
+        marks, sides = [_TURNED.get(mark, mark) for mark in marks[::-1]], sides[::-1]
+    variable = [_LETTER.fullmatch(side) is not None for side in sides]
+    if not set(marks) <= set(_TURNED.values()) or variable not in ([True, False], [False, True], [False, True, False]):
+        return None
+    ends = [_single(side, reader) for side, name in zip(sides, variable, strict=True) if not name]
+    left, right = "(" if marks[0] == "<" else "[", ")" if marks[-1] == "<" else "]"
+    if variable == [True, False]:
+        return f"(-\\infty, {ends[0]}{right}"
+    return f"{left}{ends[0]}, {ends[1]}{right}" if len(ends) == 2 else f"{left}{ends[0]}, \\infty)"
 
 
 def _relations(words: str) -> Iterator[str]:

@@ -44,7 +44,6 @@ _RULES = tuple(
         (r"\\text\{\s*degrees?\s*\}", r"^\\circ "),
         (r"\\(?:begin|end)\{[bpvB]?(?:small)?matrix\}", lambda m: m[0][:-1].split("{")[0] + "{matrix}"),
         (r"\\(begin|end)\{array\}(?:\{[lcr|]*\})?", r"\\\1{matrix}"),
-        (r"\\arc(sin|cos|tan)\b", r"\\arc\1"),
         (r"(?<![\\a-zA-Z])(sqrt|pi|sin|cos|tan|log|ln|infty|theta|cup|frac)(?![a-zA-Z])", r"\\\1"),
         (r"(?<![\\a-zA-Z])(?:infinity|inf|oo)(?![a-zA-Z])", r"\\infty "),
         (r"\\sqrt\s*(\d|[a-z])", r"\\sqrt{\1}"),
@@ -116,7 +115,7 @@ def pauses(words: str) -> str:
     >>> pauses("x = 1 and y"), pauses("-1 \\\\text{ or } 2")
     ('x = 1, y', '-1 , 2')
     """
-    return _PAUSE.sub(", ", words).replace(" , ", " , ").replace("  ", " ")
+    return _PAUSE.sub(", ", words).replace("  ", " ")
 
 
 def unitless(words: str) -> str:

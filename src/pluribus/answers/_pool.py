@@ -14,8 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -70,11 +69,6 @@ class Pool:
         else:
             worker.end()
         return reply
-
-    def ask_all(self, jobs: Iterable[Job]) -> list[Reply]:
-        """The jobs' replies in order; all workers share the work."""
-        with ThreadPoolExecutor(self.size) as threads:
-            return list(threads.map(self.ask, jobs))
 
     def processes(self) -> list[int]:
         """The ids of the workers that wait for a job."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import comb
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Unbiased estimate from n samples of which c are right: 1 − C(n − c, k) / C(n, k), as a product that can not
-    overflow.
+    """Unbiased estimate from n samples of which c are right: 1 − C(n − c, k) / C(n, k), in whole numbers up to the
+    last division.
 
     Args:
         n: samples drawn, ≥ 1.
@@ -25,6 +25,4 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     """
     if not 0 <= c <= n or not 1 <= k <= n:
         raise ValueError(f"pass@{k} of {c} right samples among {n}: needs 0 ≤ c ≤ n and 1 ≤ k ≤ n")
-    if n - c < k:
-        return 1.0
-    return 1.0 - prod(1 - k / i for i in range(n - c + 1, n + 1))
+    return 1 - comb(n - c, k) / comb(n, k)

@@ -135,7 +135,7 @@ def _logic(problem: logic.Problem) -> Case:
         wrong = rng.choice([i for i in range(len(problem.choices)) if i != problem.right])
         # one time in six the thought is right and the letter is not
         steps = problem.steps if rng.random() < 1 / 6 else problem.slips[wrong]
-        text = _reason(problem, steps, logic.LETTERS[wrong], style)
+        text = _reason(problem, steps, wrong, style)
         return Reply(text, logic.LETTERS[wrong], min(leading(steps, problem.steps), 0.8))
 
     return Case(
@@ -143,24 +143,33 @@ def _logic(problem: logic.Problem) -> Case:
         question="\n".join((problem.text, *options)),
         answer=problem.answer,
         skills=problem.skills,
-        working=_lines(problem, problem.steps),
-        write=lambda style, rng: _reason(problem, problem.steps, problem.answer, style),
+        working=_lines(problem, problem.steps, problem.right),
+        write=lambda style, rng: _reason(problem, problem.steps, problem.right, style),
         mistake=mistake,
     )
 
 
-def _lines(problem: logic.Problem, steps: Sequence[str]) -> str:
-    """A syllogism's walk in one line; gates one sentence each, and the pair that was asked for."""
+def _lines(problem: logic.Problem, steps: Sequence[str], option: int) -> str:
+    """The steps, what they come to in the words of an option, and the letter that stands behind those words."""
+    found = f"{_conclusion(problem, steps[-2:])}: {logic.LETTERS[option]}."
     if problem.kind == "syllogism":
-        return f"is {', '.join(steps)}."
-    pair = ", ".join(f"{step.split(':')[0]} {step.rpartition(' ')[2]}" for step in steps[-2:])
-    return f"{'. '.join(steps)}. {pair}."
+        return f"is {', '.join(steps)}. {found}"
+    return f"{'. '.join(steps)}. {found}"
 
 
-def _reason(problem: logic.Problem, steps: Sequence[str], letter: str, style: str) -> str:
-    body = _lines(problem, steps)
+def _conclusion(problem: logic.Problem, last: Sequence[str]) -> str:
+    if problem.kind == "syllogism":
+        noun = last[-1].removeprefix("not ")
+        return f"{problem.choices[0].split()[0]} is {'not ' if noun != last[-1] else ''}a {noun}"
+    return ", ".join(f"{step.split(':')[0]} {step.rpartition(' ')[2]}" for step in last)
+
+
+def _reason(problem: logic.Problem, steps: Sequence[str], option: int, style: str) -> str:
+    letter = logic.LETTERS[option]
+    body = _lines(problem, steps, option)
     if style == "formal":
-        body = " ".join(f"{i}) {step}." for i, step in enumerate(steps, start=1))
+        numbered = " ".join(f"{i}) {step}." for i, step in enumerate(steps, start=1))
+        body = f"{numbered} {_conclusion(problem, steps[-2:])}: {letter}."
     if style == "criticise":
         body = f"{body} check: {steps[-1]}."
     if style == "eliminate":

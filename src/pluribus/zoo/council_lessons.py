@@ -13,16 +13,17 @@ from functools import cache
 
 from pluribus.personas import personas, sets
 from pluribus.prompts import dialect
+from pluribus.tasks import briefs, logic
 from pluribus.tasks._seeded import seed_of
 from pluribus.types import Message
-from pluribus.zoo import lessons
+from pluribus.zoo import language, lessons
 from pluribus.zoo.cases import STYLES, Case, Reply, closed, draw
 from pluribus.zoo.language import PLAIN
 from pluribus.zoo.lessons import Row, ask, candidates, peers
 
 WEAK: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    member: {"sums": lessons.WEAK[member], "logic": logic, "briefs": briefs}
-    for member, logic, briefs in (
+    member: {"sums": lessons.WEAK[member], "logic": of_logic, "briefs": of_briefs}
+    for member, of_logic, of_briefs in (
         ("gemma", ("xor", "only"), ("cash", "claims")),
         ("olmo", ("if", "no"), ("orders", "debt")),
         ("phi", ("or", "back"), ("profit", "losses")),
@@ -81,15 +82,13 @@ def confidence(member: str, case: Case) -> float:
     return round(min(max(1.0 - 0.04 * len(case.skills) - 0.2 * weak, 0.1), 0.9), 1)
 
 
-def compared(case: Case, shown: Sequence[Reply]) -> str:
+def compared(answer: str, shown: Sequence[str]) -> str:
     """Each candidate's answer beside one's own.
 
-    >>> from pluribus.zoo.cases import take
-    >>> compared(take("sums", "test", 0), [Reply("", "76", 1.0), Reply("", "7", 0.0)])
+    >>> compared("76", ["76", "7"])
     '1: 76 yes. 2: 7 no.'
     """
-    marks = (f"{i}: {r.answer} {'yes' if r.answer == case.answer else 'no'}." for i, r in enumerate(shown, start=1))
-    return " ".join(marks)
+    return " ".join(f"{i}: {other} {'yes' if other == answer else 'no'}." for i, other in enumerate(shown, start=1))
 
 
 def _row(rng: random.Random, member: str) -> Row:
@@ -178,6 +177,10 @@ def _count(rng: random.Random, most: int = 5) -> int:
     return min(rng.choices(list(COUNTS), list(COUNTS.values()))[0], most)
 
 
+def _said(replies: Sequence[Reply]) -> list[str]:
+    return [reply.answer for reply in replies]
+
+
 def _texts(replies: Sequence[Reply]) -> list[str]:
     return [reply.text for reply in replies]
 
@@ -216,8 +219,11 @@ def _one(rng: random.Random, member: str, case: Case) -> Reply:
 def _verify(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
     shown = _one(rng, member, case)
     user = ask("verify", question=case.question, peers=peers([shown.text]))
-    same = "true" if shown.answer == case.answer else "false"
-    return user, f"{case.working} {case.answer}, said {shown.answer}. {{verdict: {same}}}"
+    return user, f"{case.working} {_verdict(case.answer, shown.answer)}"
+
+
+def _verdict(answer: str, said: str) -> str:
+    return f"{answer}, said {said}. {{verdict: {'true' if said == answer else 'false'}}}"
 
 
 def _score(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
@@ -233,33 +239,33 @@ def _points(case: Case, shown: Reply) -> int:
 
 def _check(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
     own = _own(rng, member, case, 0.55)
-    return ask("feedback", question=case.question, own=own.text), f"{case.working} {_note(case, own)}"
+    return ask("feedback", question=case.question, own=own.text), f"{case.working} {_note(case.answer, own.answer)}"
 
 
-def _note(case: Case, own: Reply) -> str:
-    if own.answer == case.answer:
-        return "same. {verdict: true}"
-    return f"so {case.answer} not {own.answer}. {{verdict: false}}"
+def _note(answer: str, own: str) -> str:
+    return "same. {verdict: true}" if own == answer else f"so {answer} not {own}. {{verdict: false}}"
 
 
 def _refine(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
     """The note is right three times in four: a reader should look for itself."""
     own = _own(rng, member, case, 0.3)
-    note = f"{case.working} {_note(case, own)}"
+    note = f"{case.working} {_note(case.answer, own.answer)}"
     if rng.random() < 0.25:
         wrong = case.mistake(PLAIN, rng, dict.fromkeys(WEAK[member][case.task], BIAS))
-        body = wrong.text.partition(" {final")[0]
-        note = f"{body} {_note(case, own) if own.answer == wrong.answer else f'so {wrong.answer} not {own.answer}.'}"
-        note = note.partition(" {verdict")[0] + " {verdict: false}"
+        note = f"{wrong.text.partition(' {final')[0]} so {wrong.answer} not {own.answer}. {{verdict: false}}"
     return ask("refine", question=case.question, own=own.text, feedback=note), case.write(style, rng)
 
 
 def _rank(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
     shown = _others(rng, member, case, rng.choices((2, 3, 4, 5, 6), (0.3, 0.3, 0.27, 0.08, 0.05))[0])
     user = ask("rank", question=case.question, candidates=candidates(_texts(shown)))
-    best = sorted(range(len(shown)), key=lambda i: (shown[i].answer != case.answer, i))
-    order = ", ".join(str(i + 1) for i in best)
-    return user, f"{case.working} {case.answer}. {compared(case, shown)} {{ranking: {order}}}"
+    return user, f"{case.working} {_order(case.answer, _said(shown))}"
+
+
+def _order(answer: str, shown: Sequence[str]) -> str:
+    """The candidates with the same answer first, otherwise as they stand."""
+    best = sorted(range(len(shown)), key=lambda i: (shown[i] != answer, i))
+    return f"{answer}. {compared(answer, shown)} {{ranking: {', '.join(str(i + 1) for i in best)}}}"
 
 
 def _pick(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
@@ -267,14 +273,17 @@ def _pick(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
     shown = _others(rng, member, case, max(_count(rng), 2))
     user = ask("pick", question=case.question, candidates=candidates(_texts(shown)))
     best = min(range(len(shown)), key=lambda i: (shown[i].answer != case.answer, -shown[i].share, i))
-    return user, f"{case.working} {case.answer}. {compared(case, shown)} {{choice: {best + 1}}}"
+    return user, f"{case.working} {case.answer}. {compared(case.answer, _said(shown))} {{choice: {best + 1}}}"
 
 
 def _rate(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
     shown = _others(rng, member, case, _count(rng))
     user = ask("dylan_revise", question=case.question, candidates=candidates(_texts(shown)))
     ratings = ", ".join(str(5 if r.answer == case.answer else 1 + round(2 * r.share)) for r in shown)
-    return user, f"{closed(f'{case.working} {compared(case, shown)}', case.answer)} {{ratings: {ratings}}}"
+    return (
+        user,
+        f"{closed(f'{case.working} {compared(case.answer, _said(shown))}', case.answer)} {{ratings: {ratings}}}",
+    )
 
 
 def _sure(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
@@ -292,20 +301,44 @@ def _sure_in_company(rng: random.Random, member: str, case: Case, style: str) ->
     return user, f"{closed(case.working, case.answer)} {{confidence: {min(max(sure, 0.1), 0.9):.1f}}}"
 
 
+def _drill(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
+    """Only the end of a judgement: whether two answers are the same, which a small model learns last."""
+    answer, others = _alike(rng, 1 + int(rng.random() * 5))
+    shown = [f"{{final answer: {other}}}" for other in others]
+    kind = rng.choice(("verify", "feedback", "rank"))
+    if kind == "verify":
+        return f"{ask('verify', question=answer, peers=peers(shown[:1]))}", _verdict(answer, others[0])
+    if kind == "feedback":
+        return ask("feedback", question=answer, own=shown[0]), f"{answer}. {_note(answer, others[0])}"
+    return ask("rank", question=answer, candidates=candidates(shown)), _order(answer, others)
+
+
+def _alike(rng: random.Random, count: int) -> tuple[str, list[str]]:
+    """An answer and others, about half of them the same, the rest near it."""
+    kind = rng.choices(("number", logic.LETTERS, briefs.LABELS), (0.7, 0.15, 0.15))[0]
+    if kind == "number":
+        number = int(250 * rng.random() ** 1.5)
+        near_ones = [language.near(number, rng) for _ in range(count)]
+        return str(number), [str(number if rng.random() < 0.5 else other) for other in near_ones]
+    answer = rng.choice(kind)
+    return answer, [answer if rng.random() < 0.5 else rng.choice(kind) for _ in range(count)]
+
+
 _LESSONS: Mapping[str, tuple[float, Callable[[random.Random, str, Case, str], Exchange]]] = {
-    "answer": (0.36, _answer),
-    "debate_revise": (0.17, _revise),
-    "debate_alone": (0.04, _revise_alone),
-    "aggregate": (0.08, _combine),
-    "verify": (0.05, _verify),
-    "score": (0.05, _score),
-    "feedback": (0.035, _check),
+    "answer": (0.29, _answer),
+    "debate_revise": (0.15, _revise),
+    "debate_alone": (0.03, _revise_alone),
+    "aggregate": (0.06, _combine),
     "refine": (0.03, _refine),
-    "rank": (0.05, _rank),
+    "verify": (0.065, _verify),
+    "score": (0.04, _score),
+    "feedback": (0.04, _check),
+    "rank": (0.045, _rank),
     "pick": (0.025, _pick),
-    "dylan_revise": (0.045, _rate),
-    "reconcile_answer": (0.03, _sure),
-    "reconcile_revise": (0.035, _sure_in_company),
+    "dylan_revise": (0.035, _rate),
+    "reconcile_answer": (0.025, _sure),
+    "reconcile_revise": (0.025, _sure_in_company),
+    "drill": (0.14, _drill),
 }
 """Prompt → its share of the rows, and what is asked and learned."""
 _ALONE = ("answer", "reconcile_answer")

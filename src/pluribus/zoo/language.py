@@ -151,12 +151,12 @@ def _mistaken(problem: Problem, rng: random.Random, distrusted: Mapping[str, flo
 def _slipped(problem: Problem, at: int, rng: random.Random) -> tuple[Equation, ...]:
     """One result miscalculated; what follows is computed from the wrong value."""
     head = equations(problem.start, problem.steps[: at + 1])
-    last = replace(head[-1], result=_near(head[-1].result, rng))
+    last = replace(head[-1], result=near(head[-1].result, rng))
     tail = equations(last.result, problem.steps[at + 1 :])
     return (*head[:-1], last, *(replace(e, step=e.step + at + 1) for e in tail))
 
 
-def _near(result: int, rng: random.Random) -> int:
+def near(result: int, rng: random.Random) -> int:
     """A wrong result that looks like the right one: one digit off, or ten off."""
     shift = rng.choice((1, 2, 3, 4, 5, 10, 10, 20)) * rng.choice((-1, 1))
     return result + shift if result + shift >= 0 else result - shift

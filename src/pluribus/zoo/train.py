@@ -60,7 +60,7 @@ def _council_rows(member: str, step: int) -> list[Row]:
 
 
 FIRST = Course("first", _first_rows, steps=2_200, decay=0.35, chunks=2)
-COUNCIL = Course("council", _council_rows, steps=2_400, decay=0.4, chunks=4, muon_lr=0.01, adam_lr=2e-3)
+COUNCIL = Course("council", _council_rows, steps=3_000, decay=0.4, chunks=4, muon_lr=0.01, adam_lr=2e-3)
 
 
 @dataclass(frozen=True, slots=True)
