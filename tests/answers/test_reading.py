@@ -63,3 +63,17 @@ def test_a_thousand_typical_texts_take_far_under_a_second() -> None:
 def test_any_text_reads_as_a_canonical_answer_or_none(question: Question, text: str) -> None:
     answer = read(question, f"The answer is {text}")
     assert answer is None or canonical(question, answer) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("I do not know. {ratings: 3, 2}", None),
+        ("It is 4.\n{confidence: 0.8}", "4"),
+        ('It is 4.\n{"confidence": 0.8}', "4"),
+        ("So {final answer: 5} {ratings: 1, 2}", "5"),
+        ("{score: 7}", None),
+    ],
+)
+def test_ratings_beside_an_answer_are_no_answer(text: str, answer: str | None) -> None:
+    assert read(Question("q", "t", "How many?", "number"), text) == answer

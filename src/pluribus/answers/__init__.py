@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Protocol, cast
@@ -16,6 +17,9 @@ from typing import Protocol, cast
 from pluribus.answers._committed import own
 from pluribus.errors import UsageError
 from pluribus.types import Question
+
+
+_BESIDE = re.compile(r"\{\s{0,9}\"?(?:ratings|confidence|score)\"?\s{0,9}:[^{}]{0,200}\}", re.IGNORECASE)
 
 
 class _Kind(Protocol):
@@ -35,7 +39,7 @@ def read(question: Question, text: str) -> str | None:
     Raises UsageError when the question's kind has no reader.
     """
     kind = _kind(question.kind)
-    said = text.rpartition("</think>")[2]
+    said = _said(text)
     return None if "<think>" in said else kind.read(own(said), question)
 
 
@@ -69,7 +73,16 @@ def prefetch(texts: Iterable[tuple[Question, str]]) -> None:
     for name, pairs in by_kind.items():
         ahead = getattr(_kind(name), "prefetch", None)
         if ahead is not None:
-            ahead([(question, own(text.rpartition("</think>")[2])) for question, text in pairs])
+            ahead([(question, own(_said(text))) for question, text in pairs])
+
+
+def _said(text: str) -> str:
+    """Without thoughts, and without ratings of other texts or of itself that stand beside the answer.
+
+    >>> _said("<think>3?</think>It is 4. {confidence: 0.8}")
+    'It is 4. '
+    """
+    return _BESIDE.sub("", text.rpartition("</think>")[2])
 
 
 def kinds() -> list[str]:

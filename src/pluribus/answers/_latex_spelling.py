@@ -121,7 +121,7 @@ def pauses(words: str) -> str:
 def unitless(words: str) -> str:
     r"""Without the unit behind a quantity.
 
-    >>> [unitless(w) for w in (r"25 \text{ ft}", r"8\sqrt{3} \text { square inches}^2", "3.5 km/h", "2x", r"\text{ft}")]
+    >>> [unitless(w) for w in (r"25 \text{ ft}", r"8\sqrt{3} \text{ square inches}^2", "3.5 km/h", "2x", r"\text{ft}")]
     ['25', '8\\sqrt{3}', '3.5', '2x', '\\text{ft}']
     """
     found = _UNIT.search(words) if ":" not in words else None
