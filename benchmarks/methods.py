@@ -5,13 +5,14 @@
 
 `zoo`: the embedded models on a generated task. A method works there when at most one reply in ten could not be read
 (answers and forms together); else it is only tested by its traces. `fake`: a fake OpenAI server on loopback, on real
-HTTP; its answers are drawn at random, so the accuracy there means nothing and the counts are the point.
+HTTP, whose every answer is right with probability 0.6, wrong ones scatter, and whose verdicts are drawn at random.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ from pluribus.fake_server import FakeServer
 from pluribus.load import load, names
 from pluribus.run import Prepared, RunResult, execute, prepare
 from pluribus.store import Store
+from pluribus.tasks import load_task
 from pluribus.types import Transcript
 
 MEMBERS = ("gemma", "olmo", "phi", "qwen")
@@ -32,11 +34,12 @@ WORKS = 0.10
 """Unread share up to which a method works on a model."""
 
 
-def configs(on: str, url: str | None, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def configs(on: str, url: str | None, home: Path, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     models = [f"zoo/{name}" for name in MEMBERS] if on == "zoo" else [f"vllm/{name}@{url}" for name in MEMBERS]
+    asked = {"task": given.task} if on == "zoo" else {"task": "jsonl", "data": str(_keyed(home, given))}
     for method in given.method or names("methods"):
         yield {
-            "task": given.task,
+            **asked,
             "limit": given.questions,
             "method": method,
             "models": models,
@@ -44,6 +47,15 @@ def configs(on: str, url: str | None, given: argparse.Namespace) -> Iterator[dic
             "sampling": {"max_tokens": given.max_tokens},
             "allow_code_execution": on == "fake",
         }
+
+
+def _keyed(home: Path, given: argparse.Namespace) -> Path:
+    """The task's questions as the fake server's script `keyed` can answer them."""
+    pairs = load_task(given.task, limit=given.questions).pairs
+    rows = [{"question": f"{q.text} [key: {key.answer}]", "answer": key.answer} for q, key in pairs if key]
+    path = home / "keyed.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
 
 
 def unread(store: Store, prepared: Prepared, result: RunResult) -> tuple[int, int]:
@@ -96,9 +108,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     print(f"{'method':20} {'accuracy [95 %]':18} {'calls':>6} {'forecast':>8} {'tokens':>7} {'unread':>7} failed")
     with ExitStack() as stack:
-        store = stack.enter_context(Store.open(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
-        url = stack.enter_context(FakeServer()).url if given.on == "fake" else None
-        for config in configs(given.on, url, given):
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        store = stack.enter_context(Store.open(home))
+        url = stack.enter_context(FakeServer(answers="keyed")).url if given.on == "fake" else None
+        for config in configs(given.on, url, home, given):
             print(line(given.on, config, store), flush=True)
 
 
