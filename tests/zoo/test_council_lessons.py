@@ -34,10 +34,10 @@ def test_no_two_members_share_a_weakness(task: str) -> None:
 def test_the_mix_holds_what_it_promises() -> None:
     asked = Counter(_prompt(row) for row in SOME)
     debates = asked["debate_revise"] + asked["debate_alone"] + asked["aggregate"] + asked["refine"]
-    assert debates > 0.22 * len(SOME)
+    assert debates > 0.19 * len(SOME)
     assert set(_LESSONS) - {"reconcile_answer", "reconcile_revise", "drill"} <= {*asked, "debate_alone", "refine"}
     sums = sum("How many" in row.user for row in SOME)
-    assert 0.36 * len(SOME) < sums < 0.48 * len(SOME)
+    assert 0.32 * len(SOME) < sums < 0.43 * len(SOME)
 
 
 def test_no_row_asks_a_test_or_development_question() -> None:
@@ -53,7 +53,9 @@ def test_judgements_are_true_of_what_they_judge() -> None:
         prompt = _prompt(row)
         if prompt in ("verify", "score", "feedback"):
             shown = re.findall(r"\{final answer: ([^}]+)\}", row.user)[0]
-            right = f" {shown}, said {shown}." in f" {row.reply}" or " same." in row.reply
+            own, other, said = re.findall(r" (\S+) yes\. (?:said|mine) (\S+) (yes|no)\.", row.reply)[0]
+            right = own == shown
+            assert (other, said) == (shown, "yes" if right else "no")
             marked = (tag(row.reply, "verdict") or tag(row.reply, "score")) in ("true", "10")
             assert marked is right, row
             seen[right] += 1
@@ -99,7 +101,7 @@ def test_some_judgements_come_after_an_unreadable_one() -> None:
 
 def test_drills_are_short_and_hold_both_verdicts() -> None:
     drills = [row for row in SOME if "Which" not in row.user and "How many" not in row.user]
-    assert 0.09 < len(drills) / len(SOME) < 0.19
+    assert 0.18 < len(drills) / len(SOME) < 0.29
     said = Counter(tag(row.reply, "verdict") for row in drills)
     assert min(said["true"], said["false"]) > 15
     assert max(len(row.user) for row in drills) < 200

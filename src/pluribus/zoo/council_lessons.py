@@ -82,13 +82,14 @@ def confidence(member: str, case: Case) -> float:
     return round(min(max(1.0 - 0.04 * len(case.skills) - 0.2 * weak, 0.1), 0.9), 1)
 
 
-def compared(answer: str, shown: Sequence[str]) -> str:
-    """Each candidate's answer beside one's own.
+def compared(answer: str, shown: Mapping[str, str]) -> str:
+    """Others' answers beside one's own, which is said first with its yes: who has said it again says yes again.
 
-    >>> compared("76", ["76", "7"])
-    '1: 76 yes. 2: 7 no.'
+    >>> compared("76", {"1:": "76", "2:": "7"})
+    '76 yes. 1: 76 yes. 2: 7 no.'
     """
-    return " ".join(f"{i}: {other} {'yes' if other == answer else 'no'}." for i, other in enumerate(shown, start=1))
+    marks = (f"{name} {other} {'yes' if other == answer else 'no'}." for name, other in shown.items())
+    return f"{answer} yes. {' '.join(marks)}"
 
 
 def _row(rng: random.Random, member: str) -> Row:
@@ -181,6 +182,10 @@ def _said(replies: Sequence[Reply]) -> list[str]:
     return [reply.answer for reply in replies]
 
 
+def _numbered(answers: Sequence[str]) -> dict[str, str]:
+    return {f"{number}:": answer for number, answer in enumerate(answers, start=1)}
+
+
 def _texts(replies: Sequence[Reply]) -> list[str]:
     return [reply.text for reply in replies]
 
@@ -223,13 +228,13 @@ def _verify(rng: random.Random, member: str, case: Case, style: str) -> Exchange
 
 
 def _verdict(answer: str, said: str) -> str:
-    return f"{answer}, said {said}. {{verdict: {'true' if said == answer else 'false'}}}"
+    return f"{compared(answer, {'said': said})} {{verdict: {'true' if said == answer else 'false'}}}"
 
 
 def _score(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
     shown = _one(rng, member, case)
     user = ask("score", question=case.question, peers=peers([shown.text]))
-    return user, f"{case.working} {case.answer}, said {shown.answer}. {{score: {_points(case, shown)}}}"
+    return user, f"{case.working} {compared(case.answer, {'said': shown.answer})} {{score: {_points(case, shown)}}}"
 
 
 def _points(case: Case, shown: Reply) -> int:
@@ -243,7 +248,8 @@ def _check(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
 
 
 def _note(answer: str, own: str) -> str:
-    return "same. {verdict: true}" if own == answer else f"so {answer} not {own}. {{verdict: false}}"
+    verdict = "{verdict: true}" if own == answer else f"so {answer}. {{verdict: false}}"
+    return f"{compared(answer, {'mine': own})} {verdict}"
 
 
 def _refine(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
@@ -252,7 +258,7 @@ def _refine(rng: random.Random, member: str, case: Case, style: str) -> Exchange
     note = f"{case.working} {_note(case.answer, own.answer)}"
     if rng.random() < 0.25:
         wrong = case.mistake(PLAIN, rng, dict.fromkeys(WEAK[member][case.task], BIAS))
-        note = f"{wrong.text.partition(' {final')[0]} so {wrong.answer} not {own.answer}. {{verdict: false}}"
+        note = f"{wrong.text.partition(' {final')[0]} {_note(wrong.answer, own.answer)}"
     return ask("refine", question=case.question, own=own.text, feedback=note), case.write(style, rng)
 
 
@@ -265,7 +271,7 @@ def _rank(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
 def _order(answer: str, shown: Sequence[str]) -> str:
     """The candidates with the same answer first, otherwise as they stand."""
     best = sorted(range(len(shown)), key=lambda i: (shown[i] != answer, i))
-    return f"{answer}. {compared(answer, shown)} {{ranking: {', '.join(str(i + 1) for i in best)}}}"
+    return f"{compared(answer, _numbered(shown))} {{ranking: {', '.join(str(i + 1) for i in best)}}}"
 
 
 def _pick(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
@@ -273,17 +279,15 @@ def _pick(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
     shown = _others(rng, member, case, max(_count(rng), 2))
     user = ask("pick", question=case.question, candidates=candidates(_texts(shown)))
     best = min(range(len(shown)), key=lambda i: (shown[i].answer != case.answer, -shown[i].share, i))
-    return user, f"{case.working} {case.answer}. {compared(case.answer, _said(shown))} {{choice: {best + 1}}}"
+    return user, f"{case.working} {compared(case.answer, _numbered(_said(shown)))} {{choice: {best + 1}}}"
 
 
 def _rate(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
     shown = _others(rng, member, case, _count(rng))
     user = ask("dylan_revise", question=case.question, candidates=candidates(_texts(shown)))
     ratings = ", ".join(str(5 if r.answer == case.answer else 1 + round(2 * r.share)) for r in shown)
-    return (
-        user,
-        f"{closed(f'{case.working} {compared(case.answer, _said(shown))}', case.answer)} {{ratings: {ratings}}}",
-    )
+    body = f"{case.working} {compared(case.answer, _numbered(_said(shown)))}"
+    return user, f"{closed(body, case.answer)} {{ratings: {ratings}}}"
 
 
 def _sure(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
@@ -303,14 +307,16 @@ def _sure_in_company(rng: random.Random, member: str, case: Case, style: str) ->
 
 def _drill(rng: random.Random, member: str, case: Case, style: str) -> Exchange:
     """Only the end of a judgement: whether two answers are the same, which a small model learns last."""
-    answer, others = _alike(rng, 1 + int(rng.random() * 5))
+    answer, others = _alike(rng, 3 + int(rng.random() * 4))
+    # the answer stands behind a working that ends in it, as everywhere else
+    worked = f"= {answer}."
     shown = [f"{{final answer: {other}}}" for other in others]
     kind = rng.choice(("verify", "feedback", "rank"))
     if kind == "verify":
-        return f"{ask('verify', question=answer, peers=peers(shown[:1]))}", _verdict(answer, others[0])
+        return ask("verify", question=answer, peers=peers(shown[:1])), f"{worked} {_verdict(answer, others[0])}"
     if kind == "feedback":
-        return ask("feedback", question=answer, own=shown[0]), f"{answer}. {_note(answer, others[0])}"
-    return ask("rank", question=answer, candidates=candidates(shown)), _order(answer, others)
+        return ask("feedback", question=answer, own=shown[0]), f"{worked} {_note(answer, others[0])}"
+    return ask("rank", question=answer, candidates=candidates(shown)), f"{worked} {_order(answer, others)}"
 
 
 def _alike(rng: random.Random, count: int) -> tuple[str, list[str]]:
@@ -338,9 +344,9 @@ _LESSONS: Mapping[str, tuple[float, Callable[[random.Random, str, Case, str], Ex
     "dylan_revise": (0.035, _rate),
     "reconcile_answer": (0.025, _sure),
     "reconcile_revise": (0.025, _sure_in_company),
-    "drill": (0.14, _drill),
+    "drill": (0.26, _drill),
 }
-"""Prompt → its share of the rows, and what is asked and learned."""
+"""Prompt → its weight among the rows, and what is asked and learned."""
 _ALONE = ("answer", "reconcile_answer")
 _FORMS = (
     "verify", "score", "feedback", "rank", "pick", "dylan_revise", "reconcile_answer", "reconcile_revise",

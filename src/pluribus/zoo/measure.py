@@ -74,11 +74,15 @@ def measure(amounts: Mapping[str, int], jobs: int) -> dict[str, Any]:
     return {
         "questions": dict(amounts),
         "members": {
-            name: {**alone[name], **{task: {**alone[name][task], **company[name][task]} for task in amounts}}
+            name: {**alone[name], **{task: _joined(alone[name][task], company[name][task]) for task in amounts}}
             for name in alone
         },
         "council": {task: _council(task, draws[task], revised[task], best[task], more[task]) for task in amounts},
     }
+
+
+def _joined(alone: Mapping[str, Any], company: Mapping[str, Any]) -> dict[str, Any]:
+    return {**alone, **company, "unread": {**alone["unread"], **company["unread"]}}
 
 
 def _best(values: Mapping[str, float]) -> str:
