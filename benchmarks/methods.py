@@ -45,7 +45,7 @@ def configs(on: str, url: str | None, home: Path, given: argparse.Namespace) -> 
             "models": models,
             "seed": given.seed,
             "sampling": {"max_tokens": given.max_tokens},
-            "allow_code_execution": on == "fake",
+            "allow_code_execution": True,
         }
 
 
