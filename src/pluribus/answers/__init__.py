@@ -18,7 +18,6 @@ from pluribus.answers._committed import own
 from pluribus.errors import UsageError
 from pluribus.types import Question
 
-
 _BESIDE = re.compile(r"\{\s{0,9}\"?(?:ratings|confidence|score)\"?\s{0,9}:[^{}]{0,200}\}", re.IGNORECASE)
 
 
