@@ -83,7 +83,14 @@ def on_a_terminal(command: list[str], columns: int) -> str:
 def test_an_interrupted_run_says_how_to_go_on_and_keeps_what_it_has(pluribus: Run, council: Run) -> None:
     slow = {"model": "scripted/number", "latency_s": 0.5, "latency_sigma": 2.5}
     file = council(models=[slow], method="single")
-    process = subprocess.Popen([*COMMAND, "run", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*COMMAND, "run", str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a shell that starts these tests in the background lets them ignore SIGINT, and children inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     _wait_for_answers(Path(os.environ["PLURIBUS_HOME"]) / "store.db")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
