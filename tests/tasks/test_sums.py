@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from collections import Counter
 from itertools import islice
 
@@ -90,10 +89,8 @@ def test_a_third_that_does_not_divide_is_rounded_down() -> None:
     assert equations(10, (Step("third", 3),))[0].result == 3
 
 
-def test_generation_is_fast() -> None:
-    started = time.perf_counter()
-    assert len(_some("train", 2000)) == 2000
-    assert time.perf_counter() - started < 4.0
+def test_two_thousand_questions_of_the_endless_split_are_all_different() -> None:
+    assert len({found.text for found in _some("train", 2000)}) == 2000
 
 
 def _some(split: str, count: int) -> list[sums.Problem]:
