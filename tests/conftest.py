@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pluribus import sandbox
 from pluribus.agents import Agent
 from pluribus.backends import Request
 from pluribus.backends.scripted import Scripted
@@ -59,3 +60,10 @@ def council() -> Callable[..., list[Agent]]:
         ]
 
     return make
+
+
+@pytest.fixture
+def allowed() -> Iterator[None]:
+    """Model-written programs may run, behind walls."""
+    with sandbox.allowing(sandbox.sandbox(True)):
+        yield

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from pluribus import sandbox
 from pluribus.agents import Agent
 from pluribus.answers import read
 from pluribus.backends import Request
@@ -83,12 +82,6 @@ DEFAULTS: dict[str, str | Reply] = {
     "debug": "12 + 7 = 19 {final answer: 19}",
     "repair": "no",
 }
-
-
-@pytest.fixture
-def allowed() -> Iterator[None]:
-    with sandbox.allowing(sandbox.sandbox(True)):
-        yield
 
 
 async def run(

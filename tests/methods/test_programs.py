@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,6 @@ from pluribus.types import Question, Turn
 
 needs_sandbox = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 DOUBLE = Question("d", "test", "Write double(x).", "program", metadata={"entry_point": "double"})
-
-
-@pytest.fixture
-def allowed() -> Iterator[None]:
-    with sandbox.allowing(sandbox.sandbox(True)):
-        yield
 
 
 @pytest.mark.parametrize(
