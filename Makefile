@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Threads of the numerical libraries: two test workers share two cores.
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: demo test lint types bubblewrap zoo clean
+.PHONY: demo test lint types tools zoo clean
 
 $(VENV)/.demo: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -17,7 +17,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 $(VENV)/.dev: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) torch==2.13.0
-	$(PIP) -c constraints.txt -e '.[local,hub,report,dev]'
+	$(PIP) -c constraints.txt -e '.[local,hub,report,embed,dev]'
 	touch $@
 
 demo: $(VENV)/.demo  ## the whole walk on embedded models: no key, no network, no GPU
@@ -30,11 +30,11 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-bubblewrap:  ## what the tests of the sandbox need; where it can not be installed they are skipped and say so
-	@command -v bwrap >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
-	&& apt-get -qq update && apt-get -qq install -y bubblewrap; } >/dev/null 2>&1 || true
+tools:  ## what the tests of the sandbox and of the pages need; where it can not be installed they are skipped and say so
+	@{ command -v bwrap && command -v chromium; } >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get \
+	&& apt-get -qq update && apt-get -qq install -y --no-install-recommends bubblewrap chromium; } >/dev/null 2>&1 || true
 
-test: lint types bubblewrap  ## everything that must hold: lint, strict types, architecture, tests with branch coverage
+test: lint types tools  ## everything that must hold: lint, strict types, architecture, tests with branch coverage
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered
 
 zoo: $(VENV)/.demo  ## train the embedded models again, from scratch; resumable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +19,14 @@ from pluribus.answers import canonical
 from pluribus.backends import Backend, ModelSpec, connect, parse, services
 from pluribus.backends._prices import price_of, read_prices
 from pluribus.codec import content_id
-from pluribus.config import PRESETS, RunConfig, SeatConfig, make_config
+from pluribus.config import PRESETS, BudgetConfig, RunConfig, SeatConfig, make_config
 from pluribus.decide import RULES, decide
 from pluribus.engines.asyncio import block, each
 from pluribus.errors import CodeNotAllowed, ConfigError, DataError, MissingDependency, UnknownName
 from pluribus.evaluate import Row, pass_at, row, score, seat_score
 from pluribus.label import PROGRAM, checker, label
 from pluribus.load import load
+from pluribus.panel import Panel, panel_of
 from pluribus.personas import Persona, in_roles, personas
 from pluribus.prompts import dialect, own_fields, render
 from pluribus.sandbox import Sandbox, allowing, sandbox
@@ -141,17 +142,15 @@ def _count_tokens(spec: ModelSpec, text: str) -> int:
     return counter(text) if counter else approximate_tokens(text)
 
 
-def prepare(config: RunConfig) -> Prepared:
-    """Loads the questions, seats the council, names every attempt and forecasts; asks nobody."""
-    if config.task is None:
-        raise ConfigError("no task is named", hint="say --task NAME (see `pluribus list tasks`)")
+def prepare(config: RunConfig, task: LoadedTask | None = None) -> Prepared:
+    """Loads the questions, seats the council, names every attempt and forecasts; asks nobody.
+
+    Args:
+        task: what `questions` gave for this config or one with the same questions; None: they are loaded now.
+    """
     if config.rule not in RULES:
         raise UnknownName("rule", config.rule, RULES)
-    task = load_task(
-        config.task, config.split, data=Path(config.data) if config.data else None,
-        limit=config.limit, skip_bad=config.skip_bad,
-    )  # fmt: skip
-    _check_keys(task)
+    task = task or questions(config)
     table = seat_table(config, task.family)
     if any(question.kind == PROGRAM for question, _ in task.pairs):
         check_allowed(config, f"task {task.task}")
@@ -162,6 +161,18 @@ def prepare(config: RunConfig) -> Prepared:
     identity = content_id({"attempts": [a.id for a in attempts], "rule": config.rule, "tie": config.tie})[:12]
     name = f"{table.method}-{task.task.replace(':', '-')}-{identity[:6]}"
     return Prepared(config, identity, name, table, task, attempts, forecast(table, task))
+
+
+def questions(config: RunConfig) -> LoadedTask:
+    """The questions a config asks, their keys checked."""
+    if config.task is None:
+        raise ConfigError("no task is named", hint="say --task NAME (see `pluribus list tasks`)")
+    task = load_task(
+        config.task, config.split, data=Path(config.data) if config.data else None,
+        limit=config.limit, skip_bad=config.skip_bad,
+    )  # fmt: skip
+    _check_keys(task)
+    return task
 
 
 def check_allowed(config: RunConfig, who: str) -> None:
@@ -225,41 +236,87 @@ class Live:
     budget: Budget | None
 
 
+class Pool:
+    """What the runs of one process share: a backend per model, so weights are loaded once; a limiter per endpoint; the
+    calls under way, so two runs that ask the same at the same time send one call; and the budget of them all."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.budget = budget
+        self.flights: Flights = {}
+        self._limiters: dict[str, Limiter] = {}
+        self._backends: dict[str, Backend] = {}
+
+    def backend(self, spec: ModelSpec) -> Backend:
+        """The model's backend without traffic; connected at the first time."""
+        key = repr(spec)
+        if key not in self._backends:
+            self._backends[key] = connect(spec)
+        return self._backends[key]
+
+    def limiter(self, spec: ModelSpec, concurrency: int) -> Limiter | None:
+        """One per remote endpoint; what runs in this process schedules itself."""
+        service = services()[spec.service]
+        if not service.get("remote", "base_url" in service or spec.service == "azure"):
+            return None
+        endpoint = f"{spec.service} {spec.base_url or ''}"
+        return self._limiters.setdefault(endpoint, Limiter(concurrency))
+
+    async def keep(self, specs: Iterable[ModelSpec]) -> None:
+        """Closes the backends of all other models, which frees their weights."""
+        kept = {repr(spec) for spec in specs}
+        for key in [key for key in self._backends if key not in kept]:
+            await self._backends.pop(key).close()
+
+    async def close(self) -> None:
+        await self.keep(())
+
+
+def make_budget(config: BudgetConfig) -> Budget | None:
+    limits = config.model_dump(exclude_none=True)
+    return Budget(**limits) if limits else None
+
+
 @asynccontextmanager
 async def opened(
-    table: Table, config: RunConfig, store: Store | None, tally: Tally | None = None
+    table: Table, config: RunConfig, store: Store | None, tally: Tally | None = None, pool: Pool | None = None
 ) -> AsyncIterator[Live]:
-    """Opens a backend per model with all its traffic, hands over live agents, and closes everything after."""
+    """A backend per model with all its traffic, and the live agents.
+
+    Args:
+        pool: whose backends and budget serve; it stays open. None: one of its own, closed after.
+    """
+    own = pool or Pool(make_budget(config.budget))
     tally = tally or Tally()
-    limiters: dict[str, Limiter] = {}
-    flights: Flights = {}
-    limits = config.budget.model_dump(exclude_none=True)
-    budget = Budget(**limits) if limits else None
+    try:
+        backends = _connected(table, config, store, tally, own)
+        agents = tuple(_agent(seat, backends[repr(spec)]) for seat, spec in zip(table.seats, table.specs, strict=True))
+        yield Live(agents, tally, own.budget)
+    finally:
+        if pool is None:
+            await own.close()
+
+
+def _connected(table: Table, config: RunConfig, store: Store | None, tally: Tally, pool: Pool) -> dict[str, Backend]:
+    """Model → its backend in this run's traffic; raises for a model that can not serve this table."""
     prices = read_prices(Path(config.prices)) if config.prices else None
     backends: dict[str, Backend] = {}
-    try:
-        agents = []
-        for seat, spec in zip(table.seats, table.specs, strict=True):
-            key = repr(spec)
-            if key not in backends:
-                raw = connect(spec)
-                backends[key] = wrap(
-                    raw,
-                    calls=store.calls if store else None,
-                    flights=flights,
-                    limiter=_limiter(spec, limiters, config.concurrency),
-                    budget=budget,
-                    price=price_of(spec, prices),
-                    tally=tally,
-                    seed=config.seed,
-                    attempts=config.retries,
-                )
-                _ensure_recorded(raw, table, seat)
-            agents.append(_agent(seat, backends[key]))
-        yield Live(tuple(agents), tally, budget)
-    finally:
-        for backend in backends.values():
-            await backend.close()
+    for seat, spec in zip(table.seats, table.specs, strict=True):
+        if repr(spec) in backends:
+            continue
+        raw = pool.backend(spec)
+        backends[repr(spec)] = wrap(
+            raw,
+            calls=store.calls if store else None,
+            flights=pool.flights,
+            limiter=pool.limiter(spec, config.concurrency),
+            budget=pool.budget,
+            price=price_of(spec, prices),
+            tally=tally,
+            seed=config.seed,
+            attempts=config.retries,
+        )
+        _ensure_recorded(raw, table, seat)
+    return backends
 
 
 def _agent(seat: Seat, backend: Backend) -> Agent:
@@ -267,14 +324,6 @@ def _agent(seat: Seat, backend: Backend) -> Agent:
     raw = unwrap(backend)
     window: int | None = getattr(raw, "context_length", None)
     return Agent(seat, backend, dialect(seat.dialect), window=window, count=getattr(raw, "count_tokens", None))
-
-
-def _limiter(spec: ModelSpec, limiters: dict[str, Limiter], concurrency: int) -> Limiter | None:
-    """One limiter per remote endpoint; what runs in this process schedules itself."""
-    if not services()[spec.service].get("remote", "base_url" in services()[spec.service] or spec.service == "azure"):
-        return None
-    endpoint = f"{spec.service} {spec.base_url or ''}"
-    return limiters.setdefault(endpoint, Limiter(concurrency))
 
 
 def _ensure_recorded(backend: Backend, table: Table, seat: Seat) -> None:
@@ -366,7 +415,12 @@ Progress = Callable[[Row, Tally], None]
 
 
 async def execute(
-    prepared: Prepared, store: Store, *, progress: Progress | None = None, tally: Tally | None = None
+    prepared: Prepared,
+    store: Store,
+    *,
+    progress: Progress | None = None,
+    tally: Tally | None = None,
+    pool: Pool | None = None,
 ) -> RunResult:
     """Asks what is not answered yet and returns the scored run.
 
@@ -374,6 +428,7 @@ async def execute(
         progress: is called after each attempt with its row and the live counters; finished ones of an earlier run
             come first.
         tally: counters to use, for who wants to watch them between two questions.
+        pool: what this run shares with others of the process, its budget in the place of the config's; None: nothing.
     """
     worker = _Worker(prepared, store, progress or (lambda row, tally: None), tally or Tally())
     with allowing(jail(prepared.config)):
@@ -381,7 +436,7 @@ async def execute(
         if not todo:  # nothing is asked, so no model needs to be reachable
             _begin(prepared, store)
             return worker.finish()
-        async with opened(prepared.table, prepared.config, store, worker.tally) as live:
+        async with opened(prepared.table, prepared.config, store, worker.tally, pool) as live:
             _begin(prepared, store)
             worker.live = live
             try:
@@ -507,6 +562,31 @@ def reload(store: Store, name: str) -> RunResult:
     Raises:
         UnknownName: no run of that name or id.
     """
+    return _reread(store, name, lambda *one: None)
+
+
+def panel(store: Store, name: str) -> Panel:
+    """A stored run as a table to measure; no call is made.
+
+    Raises:
+        UnknownName: no run of that name or id.
+    """
+    read: list[Reread] = []
+    result = _reread(store, name, lambda *one: read.append(one))
+    found = panel_of(result.name, f"run {result.id}", result.task, read)
+    unasked = result.asked - len(result.rows)
+    if not unasked:
+        return found
+    return dataclasses.replace(found, omitted={**found.omitted, "questions not asked": unasked})
+
+
+Reread = tuple[Question, Key | None, Transcript, Row, Sequence[Label]]
+
+
+def _reread(
+    store: Store, name: str, take: Callable[[Question, Key | None, Transcript, Row, Sequence[Label]], None]
+) -> RunResult:
+    """Goes through a stored run once; `take` sees every attempt as it was scored."""
     stored = store.run(name)
     config = make_config(stored.config, f"run {stored.name}")
     pairs = store.run_questions(stored.id)
@@ -521,7 +601,9 @@ def reload(store: Store, name: str) -> RunResult:
         decision = decisions.get(transcript.attempt.id)
         if decision is None and transcript.status != "failed":
             decision = decide(question, transcript, rule=config.rule, tie=config.tie, seed=config.seed)
-        rows.append(row(question, key, transcript, decision, labels.get(transcript.attempt.id, ())))
+        known = labels.get(transcript.attempt.id, ())
+        rows.append(row(question, key, transcript, decision, known))
+        take(question, key, transcript, rows[-1], known)
         table = table or _stored_table(transcript.attempt)
     stopped = stored.totals.get("stopped")
     task = stored.totals.get("task") or config.task or "unknown"

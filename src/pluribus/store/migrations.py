@@ -56,7 +56,19 @@ def _runs(db: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (_calls, _walk, _runs)
+def _measures(db: sqlite3.Connection) -> None:
+    # a rowid table with an index, as for calls: vectors are long
+    db.execute(
+        "CREATE TABLE vectors (embedder TEXT NOT NULL, digest BLOB NOT NULL, vector BLOB NOT NULL, "
+        "UNIQUE (embedder, digest))"
+    )
+    db.execute(
+        "CREATE TABLE sweeps (id TEXT PRIMARY KEY, name TEXT NOT NULL, created REAL NOT NULL, config BLOB NOT NULL, "
+        "cells BLOB NOT NULL)"
+    )
+
+
+MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (_calls, _walk, _runs, _measures)
 
 
 def migrate(db: sqlite3.Connection, to: int = len(MIGRATIONS)) -> None:
