@@ -1,10 +1,12 @@
 """The fake server on real HTTP: what it answers, what it breaks, what it counts, and that it ends."""
 
 import asyncio
+import base64
 import http.client
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -25,6 +27,17 @@ def post(url: str, **fields: Any) -> tuple[int, dict[str, str], bytes]:
         connection.request("POST", "/v1/chat/completions", json.dumps(body))
         response = connection.getresponse()
         return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
+    finally:
+        connection.close()
+
+
+def embedded(url: str, texts: Any, **fields: Any) -> tuple[int, Any]:
+    """Status and body of one embeddings request."""
+    connection = http.client.HTTPConnection(url.split("/")[2], timeout=60)
+    try:
+        connection.request("POST", "/v1/embeddings", json.dumps({"model": "m", "input": texts, **fields}))
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
     finally:
         connection.close()
 
@@ -85,6 +98,30 @@ def test_echo_and_constant_and_token_counts() -> None:
     assert reply["usage"]["prompt_tokens"] == 6 and reply["usage"]["completion_tokens"] == 3
     with FakeServer(answers="constant", text="yes") as server:
         assert said(server.url) == "yes"
+
+
+def test_embeddings_depend_on_the_text_alone_and_come_in_both_encodings() -> None:
+    with FakeServer() as server:
+        status, reply = embedded(server.url, ["two pears", "one apple"])
+        rows = {row["index"]: row["embedding"] for row in reply["data"]}
+        assert status == 200 and reply["model"] == "m" and reply["usage"] == {"prompt_tokens": 4, "total_tokens": 4}
+        alone = embedded(server.url, "one apple")[1]["data"][0]["embedding"]
+        assert alone == rows[1] != rows[0] and abs(sum(x * x for x in alone) - 1) < 1e-9
+        packed = embedded(server.url, "one apple", encoding_format="base64")[1]["data"][0]["embedding"]
+        unpacked = struct.unpack(f"<{len(alone)}f", base64.b64decode(packed))
+        assert max(abs(x - y) for x, y in zip(unpacked, alone, strict=True)) < 1e-6
+        assert len(embedded(server.url, "one apple", dimensions=7)[1]["data"][0]["embedding"]) == 7
+        assert server.stats()["kinds"] == {"ok": 4} and server.stats()["paths"] == {"/v1/embeddings": 4}
+
+
+def test_embeddings_it_refuses() -> None:
+    with FakeServer(models=("m",)) as server:
+        for texts in ([], [""], ["x"] * 2049, [[1, 2]], "word " * 8192, None):
+            assert embedded(server.url, texts)[0] == 400
+        assert embedded(server.url, "x", model="other")[0] == 404
+        assert server.stats()["kinds"] == {"400": 6, "404": 1}
+    with FakeServer(api_key="k") as server:
+        assert embedded(server.url, "x")[0] == 401
 
 
 def test_every_fault_at_rate_one_and_its_count() -> None:

@@ -1,4 +1,4 @@
-"""A model server that is not one: OpenAI's chat API on real HTTP, with chosen latency, answers and faults.
+"""A model server that is not one: OpenAI's chat and embeddings on real HTTP, with chosen latency, answers and faults.
 
     with FakeServer(latency_s=0.2, faults={"429": 0.1}) as server:
         ...  # openai/any-name@{server.url}
@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import dataclasses
+import hashlib
 import http.client
 import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -39,6 +42,10 @@ FAULTS = ("429", "500", "slow", "cut", "garbage", "empty_choices", "no_text", "w
 ANSWERS = ("number", "keyed", "echo", "constant")
 REASONING = ("none", "field", "think")
 GUIDED = ("follows", "ignores", "refuses")
+
+_DIMENSIONS = 64
+_MOST_INPUTS = 2048
+_MOST_WORDS = 8192
 
 _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0
@@ -192,9 +199,66 @@ def _completion(behaviour: Behaviour, body: dict[str, Any], kind: str, draws: Dr
     }
 
 
+def _embeddings(behaviour: Behaviour, body: dict[str, Any], kind: str, draws: Draws) -> dict[str, Any]:
+    """Vectors of the texts: texts that share words are near each other, and a text's vector is always the same."""
+    texts = _inputs(body)
+    vectors = [_vector(text, int(body.get("dimensions") or _DIMENSIONS)) for text in texts]
+    packed = body.get("encoding_format") == "base64"
+    rows: list[dict[str, Any]] = [
+        {"object": "embedding", "index": i, "embedding": _base64(vector) if packed else vector}
+        for i, vector in enumerate(vectors)
+    ]
+    if kind == "no_text":
+        rows[0]["embedding"] = None
+    tokens = sum(text.count(" ") + 1 for text in texts)
+    return {
+        "object": "list",
+        "data": [] if kind == "empty_choices" else rows[::-1],  # the index counts, not the order
+        "model": "another-model" if kind == "wrong_model" else body["model"],
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }
+
+
+def _inputs(body: dict[str, Any]) -> list[str]:
+    texts = body["input"]
+    return [texts] if isinstance(texts, str) else texts
+
+
+def _vector(text: str, dimensions: int) -> list[float]:
+    """Each word adds 1 or −1 at three places that its hash chooses."""
+    vector = [0.0] * dimensions
+    for word in text.split() or [text]:
+        for number in struct.unpack("<3Q", hashlib.blake2b(word.encode(), digest_size=24).digest()):
+            vector[number % dimensions] += 1.0 if number >> 63 else -1.0
+    length = sum(x * x for x in vector) ** 0.5
+    return [x / length for x in vector] if length else [1.0, *vector[1:]]
+
+
+def _base64(vector: list[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+
+
+def _inputs_objection(body: dict[str, Any]) -> _Reply | None:
+    """The 400 of inputs that OpenAI does not take."""
+    texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
+    if not texts or len(texts) > _MOST_INPUTS or not all(isinstance(text, str) and text for text in texts):
+        return _error(400, f"'$.input' is invalid: 1 to {_MOST_INPUTS} texts are expected, none of them empty.")
+    longest = max(text.count(" ") + 1 for text in texts)
+    if longest > _MOST_WORDS:
+        message = (
+            f"This model's maximum context length is {_MOST_WORDS} tokens, however you requested {longest} tokens."
+        )
+        return _error(400, message)
+    return None
+
+
 def _too_many(behaviour: Behaviour, kind: str) -> _Reply:
     body = _error(429, "Rate limit reached, slow down.", code="rate_limit_exceeded").body
     return _Reply(kind, 429, body, headers=(("Retry-After", f"{behaviour.retry_after_s:g}"),))
+
+
+Say = Callable[[Behaviour, dict[str, Any], str, Draws], dict[str, Any]]
+"""(behaviour, body of the request, fault, draws) → body of the reply."""
 
 
 class Desk:
@@ -228,9 +292,9 @@ class Desk:
             return _Reply("", body=json.dumps(self.stats()).encode())
         if route == ("GET", "models"):
             return _Reply("", body=self._listing())
-        if route == ("POST", "completions"):
+        if route in (("POST", "completions"), ("POST", "embeddings")):
             self.paths[path] += 1
-            reply = self._chat(authorization, body)
+            reply = (self._chat if route[1] == "completions" else self._embeddings)(authorization, body)
             self.kinds[reply.kind] += 1
             return reply
         return _error(404, f"Unknown request URL: {method} {path}.")
@@ -245,22 +309,36 @@ class Desk:
             model, messages = body["model"], body["messages"]
         except (ValueError, KeyError, TypeError):
             return _error(400, "The body is not a chat completion request.")
-        refusal = self._refusal(authorization, model, messages, body)
-        return refusal or self._served(authorization, model, body, raw)
+        refusal = self._stranger(authorization, model) or self._refusal(model, messages, body)
+        return refusal or self._served(authorization, model, body, raw, _completion)
 
-    def _refusal(self, authorization: str, model: Any, messages: Any, body: dict[str, Any]) -> _Reply | None:
+    def _embeddings(self, authorization: str, raw: bytes) -> _Reply:
+        try:
+            body = json.loads(raw)
+            model = body["model"]
+            objection = _inputs_objection(body)
+        except (ValueError, KeyError, TypeError):
+            return _error(400, "The body is not an embeddings request.")
+        refusal = self._stranger(authorization, model) or objection
+        return refusal or self._served(authorization, model, body, raw, _embeddings)
+
+    def _stranger(self, authorization: str, model: Any) -> _Reply | None:
+        """The refusal of a wrong key or an unknown model."""
         wanted = self.behaviour.api_key
         if wanted is not None and authorization not in (f"Bearer {wanted}", wanted):
             return _error(401, f"Incorrect API key provided: {authorization}.", code="invalid_api_key")
         if self.behaviour.models and model not in self.behaviour.models:
             return _error(404, f"The model `{model}` does not exist.", code="model_not_found")
-        if not isinstance(model, str) or not isinstance(messages, list) or not messages:
-            return _error(400, "'model' must be a string and 'messages' a list that is not empty.")
+        return None if isinstance(model, str) else _error(400, "'model' must be a string.")
+
+    def _refusal(self, model: str, messages: Any, body: dict[str, Any]) -> _Reply | None:
+        if not isinstance(messages, list) or not messages:
+            return _error(400, "'messages' must be a list that is not empty.")
         if self.behaviour.guided == "refuses" and "response_format" in body:
             return _error(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported.")
         return _objection(body) if model in self.behaviour.rejecting else None
 
-    def _served(self, authorization: str, model: str, body: dict[str, Any], raw: bytes) -> _Reply:
+    def _served(self, authorization: str, model: str, body: dict[str, Any], raw: bytes, say: Say) -> _Reply:
         self.models[model] += 1
         content = Draws(raw, self._salt)
         self._arrivals[content.digest] += 1
@@ -277,7 +355,7 @@ class Desk:
             return dataclasses.replace(broken, delay_s=delay_s, works=True)
         if kind == "garbage":
             return _Reply(kind, body=b"<html><body>It works!</body></html>", delay_s=delay_s, works=True)
-        said = json.dumps(_completion(self.behaviour, body, kind, content)).encode()
+        said = json.dumps(say(self.behaviour, body, kind, content)).encode()
         cut = (0.0 if luck.number(2) < 0.5 else 0.5) if kind == "cut" else None
         delay_s += self.behaviour.slow_s if kind == "slow" else 0.0
         return _Reply(kind, body=said, delay_s=delay_s, works=True, cut=cut)
