@@ -1,0 +1,49 @@
+"""What a debate did: when it settled, and who moved whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import permutations
+
+from pluribus.analyze.rows import MoveRow
+from pluribus.panel import Item, Panel, Word, standing
+
+
+def settled_rounds(panel: Panel) -> dict[int, int]:
+    """Round → how many questions settled in it; empty without a second round."""
+    from pluribus.diversity.debates import settled_round
+
+    if panel.rounds < 2:
+        return {}
+    counts = Counter(settled_round(_answers_R_A(_standing(item))) for item in panel.items)
+    return {r: counts[r] for r in range(panel.rounds)}
+
+
+def move_rows(panel: Panel) -> tuple[MoveRow, ...]:
+    """Every listener with every speaker that ever held another answer, and with nobody where it moved alone."""
+    from pluribus.diversity.debates import moves
+
+    if panel.rounds < 2 or len(panel.members) < 2:
+        return ()
+    standing_Q_R_A = [_standing(item) for item in panel.items]
+    right = [[[word.correct if word else None for word in row] for row in rows] for rows in standing_Q_R_A]
+    counts = moves([_answers_R_A(rows) for rows in standing_Q_R_A], right)
+    file, names = panel.name, [member.name for member in panel.members]
+    rows = [
+        MoveRow(
+            file, names[i], names[j], float(counts.adopted_A_A[i, j]), float(counts.corrected_A_A[i, j]),
+            float(counts.corrupted_A_A[i, j]), float(counts.kept_A_A[i, j]),
+        )
+        for i, j in permutations(range(len(names)), 2)
+    ]  # fmt: skip
+    rows += [MoveRow(file, names[i], None, float(counts.alone_A[i]), None, None, None) for i in range(len(names))]
+    return tuple(sorted((row for row in rows if row.moved or row.stayed), key=lambda row: -row.moved))
+
+
+def _standing(item: Item) -> list[tuple[Word | None, ...]]:
+    return [standing(item, r) for r in range(len(item.words))]
+
+
+def _answers_R_A(standing_R_A: Sequence[Sequence[Word | None]]) -> list[list[str | None]]:
+    return [[word.answer if word else None for word in row] for row in standing_R_A]
