@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -189,6 +190,17 @@ def test_who_moves_to_what_nobody_said_moved_alone() -> None:
     given = panel(item("q0", [("one", "4", 1.0), ("two", "5", 0.0)], [("one", "6", 0.0), ("two", "5", 0.0)]), members=2)
     rows = measured(given).moves
     assert MoveRow("run", "agent 1", None, 1.0, None, None, None) in rows
+
+
+@pytest.mark.parametrize(("topology", "speakers"), [("decentralized", {1, 2}), ("centralized", {1})])
+def test_only_who_is_read_moves_somebody(topology: str, speakers: set[int]) -> None:
+    """Agent 3 takes over what agents 1 and 2 hold; under `centralized` it has read the first alone."""
+    one = item(
+        "q0", [("one", *RIGHT), ("one", *RIGHT), ("two", *WRONG)], [("one", *RIGHT), ("one", *RIGHT), ("one", *RIGHT)]
+    )
+    given = dataclasses.replace(panel(one), method="debate", settings={"topology": topology})
+    moved = {row.speaker: row.moved for row in measured(given).moves if row.listener == "agent 3" and row.moved}
+    assert moved == {f"agent {n}": 1 / len(speakers) for n in speakers}
 
 
 # --- identities ------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import permutations
 
 from pluribus.analyze.rows import MoveRow
+from pluribus.consensus.topology import heard
 from pluribus.panel import Item, Panel, Word, standing
 
 
@@ -28,7 +29,7 @@ def move_rows(panel: Panel) -> tuple[MoveRow, ...]:
         return ()
     standing_Q_R_A = [_standing(item) for item in panel.items]
     right = [[[word.correct if word else None for word in row] for row in rows] for rows in standing_Q_R_A]
-    counts = moves([_answers_R_A(rows) for rows in standing_Q_R_A], right)
+    counts = moves([_answers_R_A(rows) for rows in standing_Q_R_A], right, _heard_Q_R_A(panel))
     file, names = panel.name, [member.name for member in panel.members]
     rows = [
         MoveRow(
@@ -39,6 +40,15 @@ def move_rows(panel: Panel) -> tuple[MoveRow, ...]:
     ]  # fmt: skip
     rows += [MoveRow(file, names[i], None, float(counts.alone_A[i]), None, None, None) for i in range(len(names))]
     return tuple(sorted((row for row in rows if row.moved or row.stayed), key=lambda row: -row.moved))
+
+
+def _heard_Q_R_A(panel: Panel) -> list[list[list[list[int]]]] | None:
+    """heard[question][round][listener], where the run says who read whom; None: everybody read everybody."""
+    topology, n = panel.settings.get("topology"), len(panel.members)
+    if panel.method != "debate" or not isinstance(topology, str) or any(member.draw for member in panel.members):
+        return None
+    circle = [heard(topology, listener, n) for listener in range(n)]
+    return [[circle] * len(item.words) for item in panel.items]
 
 
 def _standing(item: Item) -> list[tuple[Word | None, ...]]:

@@ -181,7 +181,8 @@ class Analysis:
     omitted: Mapping[str, int]
     """Reason → count of what the measures had to leave out."""
     moves: tuple[MoveRow, ...] = ()
-    """Who moved whom, most moves first; everybody is taken to read everybody. Empty without a second round."""
+    """Who moved whom, most moves first, by the topology of a debate; elsewhere everybody is taken to read everybody.
+    Empty without a second round."""
 
 
 @dataclass(frozen=True, slots=True)

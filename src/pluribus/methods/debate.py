@@ -19,13 +19,13 @@ from typing import Literal
 
 from pluribus.agents import Agent
 from pluribus.answers import read
+from pluribus.consensus.topology import HUB, heard
 from pluribus.methods import missing, require
 from pluribus.prompts import Peer
 from pluribus.types import Outcome, Question, Turn
 
 AGENTS = 5
 PROMPTS = ("answer", "debate_revise", "debate_alone")
-HUB = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ async def solve(question: Question, agents: Sequence[Agent], settings: Settings,
     standing: dict[int, Turn] = {}
     for round in range(1 + settings.debate_rounds):
         said = await gather(
-            *(_turn(agent, round, standing, _heard(settings.topology, seat, len(agents)), agents)
+            *(_turn(agent, round, standing, heard(settings.topology, seat, len(agents)), agents)
               for seat, agent in enumerate(agents))
         )  # fmt: skip
         turns += said
@@ -67,20 +67,11 @@ async def solve(question: Question, agents: Sequence[Agent], settings: Settings,
     return Outcome(tuple(turns), _finals(settings.topology, standing), missing(turns))
 
 
-def _heard(topology: str, seat: int, n: int) -> list[int]:
-    """The seats that `seat` reads, in order."""
-    if topology == "sparse":
-        return sorted({(seat - 1) % n, (seat + 1) % n} - {seat})
-    if topology == "centralized" and seat != HUB:
-        return [HUB]
-    return [other for other in range(n) if other != seat]
-
-
 async def _turn(
-    agent: Agent, round: int, standing: Mapping[int, Turn], heard: Sequence[int], agents: Sequence[Agent]
+    agent: Agent, round: int, standing: Mapping[int, Turn], speakers: Sequence[int], agents: Sequence[Agent]
 ) -> Turn:
     own = standing.get(agent.index)
-    peers = [Peer(agents[seat].name, standing[seat].text) for seat in heard if seat in standing]
+    peers = [Peer(agents[seat].name, standing[seat].text) for seat in speakers if seat in standing]
     if own is None:
         return await agent.speak("answer", round=round)
     if not peers:
