@@ -15,6 +15,8 @@ from pluribus.errors import UnknownName
 from pluribus.store.blobs import pack, unpack
 from pluribus.store.calls import CallCache
 from pluribus.store.reader import Reader, create
+from pluribus.store.sweeps import Sweeps
+from pluribus.store.vectors import VectorCache
 from pluribus.store.writer import Job, Statement, Writer
 from pluribus.types import Decision, Key, Question, Status, Transcript
 
@@ -50,6 +52,8 @@ class Store:
         self._reader = Reader(path)
         self._writer = Writer(db)
         self.calls = CallCache(self._reader, self._writer)
+        self.vectors = VectorCache(self._reader, self._writer)
+        self.sweeps = Sweeps(self._reader, self._writer)
 
     @classmethod
     def open(cls, home: Path | str | None = None) -> Store:
