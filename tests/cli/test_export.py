@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from pluribus.cli._panels import panels
+from pluribus.panel import Panel, answers, credits, right_Q_A
+
 Run = Callable[..., Any]
 
 
@@ -49,3 +52,76 @@ def test_a_changed_file_is_refused(pluribus: Run, name: str, tmp_path: Path) -> 
     pluribus("export", name, "--out", file)
     file.write_text(file.read_text("utf-8").replace("make it plain", "make it plainer", 1), "utf-8")
     assert "run.jsonl:2: the line was changed" in pluribus("import", file).complaint()
+
+
+# --- forms of other codes --------------------------------------------------------------------------------------------
+
+
+def there_and_back(
+    pluribus: Run, name: str, format: str, folder: Path, home: Path | None = None
+) -> tuple[Panel, Panel]:
+    """The run as it is, and as its file of this form is read again."""
+    said = pluribus("export", name, "--format", format, "--out", folder)
+    assert said.code == 0, said
+    (file,) = [line.rpartition(": ")[0] for line in said.out.splitlines()]
+    (run,), (again,) = panels([name], None), panels([file], None)
+    return run, again
+
+
+def texts(panel: Panel, round: int) -> list[list[str | None]]:
+    return [[word and word.text for word in item.words[round]] for item in panel.items]
+
+
+def same_decisions(run: Panel, again: Panel) -> None:
+    assert [(i.question_id, i.key, i.decided) for i in again.items] == [
+        (i.question_id, i.key, i.decided) for i in run.items
+    ]
+    assert credits(again).tolist() == credits(run).tolist()
+
+
+@pytest.mark.parametrize("format", ["agent-scaling", "agentark"])
+def test_a_vote_comes_back_with_its_answers_and_verdicts(pluribus: Run, name: str, format: str, tmp_path: Path) -> None:
+    run, again = there_and_back(pluribus, name, format, tmp_path / "there")
+    same_decisions(run, again)
+    assert answers(again) == answers(run)
+    assert right_Q_A(again).tolist() == right_Q_A(run).tolist()
+    assert texts(again, 0) == texts(run, 0)  # what K* is made of
+
+
+def test_a_debate_comes_back_with_its_rounds(pluribus: Run, council: Run, tmp_path: Path) -> None:
+    entries = {"method": "debate", "settings": {"debate_rounds": 2, "topology": "sparse"}}
+    name = pluribus("run", council(**entries), "--json").object["run"]
+    run, again = there_and_back(pluribus, name, "agent-scaling", tmp_path / "there")
+    assert again.name == "jsonl_debate_12__MIXED3_N=3_R=2_SPARSE"
+    same_decisions(run, again)
+    for round in range(3):
+        assert answers(again, round) == answers(run, round)
+        assert right_Q_A(again, round).tolist() == right_Q_A(run, round).tolist()
+        assert texts(again, round) == texts(run, round)
+    said = pluribus("export", name, "--format", "agentark", "--out", tmp_path / "ark.jsonl")
+    assert "left out: rounds before the last: 2" in said.err
+
+
+def test_folders_get_the_names_of_the_other_code(pluribus: Run, council: Run, tmp_path: Path) -> None:
+    entries = {"models": ["scripted/number"], "num_agents": 2, "personas": "general", "baseline_b": True}
+    name = pluribus("run", council(**entries), "--json").object["run"]
+    written = {}
+    for format in ("agent-scaling", "agentark"):
+        said = pluribus("export", name, "--format", format, "--out", tmp_path / "out")
+        written[format] = Path(said.out.rpartition(": ")[0]).relative_to(tmp_path / "out").as_posix()
+    assert written == {
+        "agent-scaling": "jsonl_vote_12__number_N=2_R=0_BASEB_SINGLEP.jsonl",
+        "agentark": "results/jsonl/number/vote_infer.jsonl",
+    }
+
+
+def test_failed_attempts_are_said_and_come_back_as_such(pluribus: Run, lines: Run, data: Path, tmp_path: Path) -> None:
+    outputs = lines([{"question_id": f"q{i}", "model": "m", "text": f"The answer is {i + 1}."} for i in range(10)])
+    asking = ("--task", "jsonl", "--data", data, "--agent-models", f"replay/{outputs}#m", "--num-agents", "1")
+    name = pluribus("run", *asking, "--json").object["run"]
+    for format in ("agent-scaling", "agentark"):
+        said = pluribus("export", name, "--format", format, "--out", tmp_path / f"{format}.jsonl.gz")
+        assert "left out: failed attempts: 2" in said.err
+        (again,) = panels([str(tmp_path / f"{format}.jsonl.gz")], None)
+        assert [item.failed for item in again.items] == [False] * 10 + [True] * 2
+        assert credits(again).tolist()[:10] == [1.0] * 10

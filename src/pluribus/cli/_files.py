@@ -1,23 +1,32 @@
-"""What `pluribus export` and `pluribus import` do."""
+"""What `pluribus export` does."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pluribus import cli
 from pluribus.cli import _screen
 from pluribus.cli._stores import reading
+from pluribus.load import load
+from pluribus.panel import Panel
+from pluribus.run import panel
 from pluribus.store import Store
-from pluribus.store.export import export_jsonl, import_jsonl
+from pluribus.store.export import export_jsonl
 from pluribus.store.parquet import export_parquet
 from pluribus.store.replay import export_replay
+
+_FOREIGN: Mapping[str, str] = {"agent-scaling": "agent_scaling", "agentark": "agentark"}
+"""Formats of other codes → the member that writes them."""
 
 
 def export(run: str, format: str, path: Path, home: Path | None) -> int:
     """Writes the run and says what is where."""
     with reading(run, home) as (store, found):
         name = store.run(found).name
-        for line in _WRITERS[format](store, found, path):
+        lines = _foreign(store, found, format, path) if format in _FOREIGN else _WRITERS[format](store, found, path)
+        for line in lines:
             _screen.out().print(line, markup=False, soft_wrap=True)
     _screen.err().print(f"exported {name}", markup=False)
     return cli.OK
@@ -40,10 +49,27 @@ def _replay(store: Store, run: str, path: Path) -> list[str]:
 _WRITERS = {"jsonl": _jsonl, "parquet": _parquet, "replay": _replay}
 
 
-def import_(file: Path, home: Path | None) -> int:
-    with Store.open(home) as store:
-        found = import_jsonl(store, file)
-    kept = f", {found.kept:,} of them were here already" if found.kept else ""
-    told = f"imported {found.run.name}: {_screen.plural(found.attempts, 'attempt')}{kept}"
-    _screen.out().print(told, markup=False, soft_wrap=True)
-    return cli.OK
+def _foreign(store: Store, run: str, format: str, path: Path) -> list[str]:
+    """The run as another code writes it; what that form can not hold is said."""
+    found = _with_control(panel(store, run), store.run(run).config)
+    for line in _left_out(found, format):
+        _screen.err().print(_screen.line(line, "dim"), soft_wrap=True)
+    written: list[str] = load("logs", _FOREIGN[format]).write(found, store.run_questions(store.run(run).id), path)
+    return [f"{file}: {_screen.plural(len(found.items), 'question')}" for file in written]
+
+
+def _with_control(found: Panel, config: Mapping[str, object]) -> Panel:
+    """The panel, its settings with the control that stood in for the personas."""
+    control = {name: True for name in ("baseline_a", "baseline_b") if config.get(name)}
+    return replace(found, settings={**found.settings, **control})
+
+
+def _left_out(found: Panel, format: str) -> list[str]:
+    """What a format has no place for, counted."""
+    said = [f"left out: {reason}: {number:,}" for reason, number in found.omitted.items()]
+    if format == "agentark" and found.rounds > 1:
+        said.append(f"left out: rounds before the last: {found.rounds - 1}, which this form does not hold")
+    parts = sum(item.credit not in (None, 0, 1) for item in found.items)
+    if parts:
+        said.append(f"ties that count in part: {parts:,}, written as not right")
+    return said

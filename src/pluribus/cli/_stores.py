@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pluribus.errors import DataError
+from pluribus.logs import reader_of
+from pluribus.logs._rows import first_row
 from pluribus.store import Store
-from pluribus.store.export import import_jsonl
+from pluribus.store.export import FORMAT, import_jsonl
 
 
 @contextmanager
@@ -18,5 +21,22 @@ def reading(run: str, home: Path | None) -> Iterator[tuple[Store, str]]:
         with Store.open(home) as store:
             yield store, run
         return
+    _refuse_logs(Path(run))
     with TemporaryDirectory() as folder, Store.open(folder) as store:
         yield store, import_jsonl(store, Path(run)).run.id
+
+
+def is_export(path: Path) -> bool:
+    """Whether `pluribus export --format jsonl` wrote this file."""
+    row = first_row(path) if ".jsonl" in path.suffixes else None
+    return row is not None and row.get("format") == FORMAT
+
+
+def _refuse_logs(path: Path) -> None:
+    """A log of another code is no run yet: it has no transcripts."""
+    member = None if is_export(path) else reader_of(path)
+    if member is not None:
+        raise DataError(
+            str(path), f"this is a log ({member.TITLE}), not an exported run",
+            hint=f"make a run of it with: pluribus import {path}",
+        )  # fmt: skip

@@ -12,13 +12,14 @@ from pluribus.cli._flags import Home
 
 def export(
     run: Annotated[str, Argument(help="A run's name or id.", metavar="RUN")],
-    out: Annotated[Path, Option(help="File to write (.gz compresses), or folder for parquet.", metavar="PATH")],
+    out: Annotated[Path, Option(help="File to write (.gz compresses); a folder for parquet.", metavar="PATH")],
     format: Annotated[
-        Literal["jsonl", "parquet", "replay"],
+        Literal["jsonl", "parquet", "replay", "agent-scaling", "agentark"],
         Option(
             metavar="NAME",
             help="jsonl: everything, to import again. parquet: flat tables of attempts, turns and decisions. "
-            "replay: the outputs alone, to vote on again without the models.",
+            "replay: the outputs alone, to vote on again without the models. agent-scaling, agentark: as those codes "
+            "write it; a folder gets their own file names.",
         ),
     ] = "jsonl",
     home: Home = None,
