@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "personas": {"types", "errors"},
     "zoo": {"types", "errors", "codec", "answers", "tasks", "prompts", "personas", "stats", "consensus"},
     "backends": {"types", "errors", "load", "zoo"},
-    "embedders": {"types", "errors", "load"},
+    "embedders": {"types", "errors", "load", "backends"},
     "traffic": {"types", "errors", "codec", "backends"},
     "quorum": {"types", "errors"},
     "fake_server": {"types", "errors", "backends"},
@@ -46,12 +46,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "label": {"types", "errors", "answers", "consensus", "judges", "sandbox"},
     "reward": {"types", "errors", "answers", "consensus", "judges"},
     "evaluate": {"types", "errors", "answers", "solve", "decide", "label", "stats", "metrics", "diversity"},
+    "panel": {"types", "errors", "answers", "evaluate"},
+    "logs": {"types", "errors", "answers", "load", "panel", "evaluate", "consensus"},
+    "analyze": {"types", "errors", "stats", "consensus", "diversity", "panel"},
+    "compare": {"types", "errors", "stats", "consensus", "diversity", "panel"},
+    "scaling": {"types", "errors", "stats", "panel", "compare"},
+    "tables": {"errors", "store"},
     "engines": {"types", "errors"},
 }  # fmt: skip
-DOORS = {"run", "council", "sweep", "recommend", "reports", "review", "server", "cli", "toolkit"}
+DOORS = {"run", "council", "controls", "sweep", "recommend", "reports", "review", "server", "cli", "toolkit"}
 HEAVY = {"torch", "transformers", "openai", "pandas", "pyarrow", "peft", "bitsandbytes", "datasets", "trl", "aiohttp"}
 TORCH_AREAS = {"backends", "embedders", "training", "zoo"}
-MEMBER_AREAS = ("answers", "backends", "methods", "tasks")
+MEMBER_AREAS = ("answers", "backends", "embedders", "logs", "methods", "tasks")
 
 
 def _files() -> list[Path]:

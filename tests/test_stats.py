@@ -117,3 +117,32 @@ def test_holm_is_never_smaller_than_the_p_value_and_never_larger_than_bonferroni
     for p, adjusted in zip(pvalues, stats.holm(pvalues), strict=True):
         assert p <= adjusted <= min(1.0, len(pvalues) * max(pvalues))
         assert adjusted >= min(1.0, p)
+
+
+@pytest.mark.parametrize(("discordance", "effect"), [(0.1, 0.05), (0.2, 0.04), (0.3, 0.1), (0.5, -0.08), (0.15, 0.02)])
+@pytest.mark.parametrize("power", [0.8, 0.9])
+def test_the_questions_needed_give_the_exact_test_its_power(discordance: float, effect: float, power: float) -> None:
+    np, binom = pytest.importorskip("numpy"), pytest.importorskip("scipy.stats").binom
+    n = stats.questions_needed(discordance, effect, power)
+    pairs = np.random.default_rng(0).multinomial(
+        n, [(discordance + effect) / 2, (discordance - effect) / 2, 1 - discordance], size=40_000
+    )
+    p = 2 * binom.cdf(pairs[:, :2].min(axis=1), pairs[:, :2].sum(axis=1), 0.5)
+    assert (p <= 0.05).mean() == pytest.approx(power, abs=0.02)
+
+
+def test_smaller_effects_more_power_and_more_discordance_need_more_questions() -> None:
+    base = stats.questions_needed(0.2, 0.04)
+    assert stats.questions_needed(0.2, 0.02) > 3 * base
+    assert stats.questions_needed(0.2, 0.04, power=0.95) > base
+    assert stats.questions_needed(0.2, 0.04, alpha=0.01) > base
+    assert stats.questions_needed(0.4, 0.04) > 1.5 * base
+    assert stats.questions_needed(0.2, -0.04) == base
+
+
+@pytest.mark.parametrize(
+    "arguments", [(0.2, 0.0), (0.2, 0.21), (0.0, 0.0), (1.1, 0.5), (0.2, 0.1, 1.0), (0.2, 0.1, 0.8, 0)]
+)
+def test_impossible_plans_are_errors(arguments: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match=r"effect|power"):
+        stats.questions_needed(*arguments)

@@ -173,6 +173,19 @@ def _reads(question: Question, transcript: Transcript, row: Row, draws: _Draws) 
     return found
 
 
+def short_name(model: str) -> str:
+    """A model's name for a table or a sentence: what follows a file's `#`, else service and last part of the path.
+
+    >>> short_name("replay/data/outputs.jsonl.gz#small"), short_name("vllm/Qwen/Qwen3-8B@http://host/v1")
+    ('small', 'vllm/Qwen3-8B')
+    """
+    _, hash_sign, recorded = model.rpartition("#")
+    if hash_sign:
+        return recorded
+    service, _, name = model.partition("@http")[0].partition("/")
+    return f"{service}/{name.rstrip('/').rpartition('/')[2]}" if name else service
+
+
 # --- views -----------------------------------------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ from pluribus.errors import CodeNotAllowed, ConfigError, DataError, MissingDepen
 from pluribus.evaluate import Row, pass_at, row, score, seat_score
 from pluribus.label import PROGRAM, checker, label
 from pluribus.load import load
-from pluribus.panel import Panel, panel_of
+from pluribus.panel import Panel, panel_of, short_name
 from pluribus.personas import Persona, in_roles, personas
 from pluribus.prompts import dialect, own_fields, render
 from pluribus.sandbox import Sandbox, allowing, sandbox
@@ -380,19 +380,6 @@ class RunResult:
         except ModuleNotFoundError:
             raise MissingDependency("pandas", "report") from None
         return pd.DataFrame(list(map(_flat, self.rows)))
-
-
-def short_name(model: str) -> str:
-    """A model's name for a table: what follows a file's `#`, else service and last part of the path.
-
-    >>> short_name("replay/data/outputs.jsonl.gz#small"), short_name("vllm/Qwen/Qwen3-8B"), short_name("zoo/qwen")
-    ('small', 'vllm/Qwen3-8B', 'zoo/qwen')
-    """
-    _, hash_sign, recorded = model.rpartition("#")
-    if hash_sign:
-        return recorded
-    service, _, name = model.partition("/")
-    return f"{service}/{name.rstrip('/').rpartition('/')[2]}"
 
 
 def _council_name(table: Table) -> str:

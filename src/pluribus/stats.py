@@ -176,6 +176,38 @@ def holm(pvalues: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def questions_needed(discordance: float, effect: float, power: float = 0.8, alpha: float = 0.05) -> int:
+    """Questions that McNemar's two-sided test needs to see a difference of two systems on the same questions.
+
+    n with δ n − (z_{1−α/2} √ψ + z_power √(ψ − δ²)) √n − 1 = 0, rounded up: Connor's sample size, and the 1 is the
+    continuity correction, which makes room for the exact test.
+
+    >>> questions_needed(0.20, 0.04)
+    1029
+
+    Args:
+        discordance: ψ, share of questions where exactly one of the two is right, in (0, 1].
+        effect: δ, difference of the accuracies, not 0, and no larger than ψ; its sign does not matter.
+        power: chance to see the difference, in (0, 1).
+        alpha: level of the test, in (0, 1).
+
+    Raises:
+        ValueError: an effect of 0, or larger than the discordance allows.
+
+    Source: Connor 1987, Biometrics 43, 207–211; Miettinen 1968, Biometrics 24, 339–352.
+    """
+    size = abs(effect)
+    if not 0 < discordance <= 1 or not 0 < size <= discordance:
+        raise ValueError(f"effect {effect} at discordance {discordance}: expected 0 < |effect| ≤ discordance ≤ 1")
+    if not (0 < power < 1 and 0 < alpha < 1):
+        raise ValueError(f"power {power} and alpha {alpha}: both lie in (0, 1)")
+    normal = NormalDist()
+    spread = normal.inv_cdf(1 - alpha / 2) * math.sqrt(discordance)
+    spread += normal.inv_cdf(power) * math.sqrt(discordance - size * size)
+    root = (spread + math.sqrt(spread * spread + 4 * size)) / (2 * size)
+    return math.ceil(root * root)
+
+
 def _check(successes: float, n: int, confidence: float) -> None:
     if n < 1 or not 0 <= successes <= n:
         raise ValueError(f"{successes} successes in {n} trials: expected 0 ≤ successes ≤ n and n ≥ 1")

@@ -21,14 +21,41 @@ def recorded(lines: Run, answers: dict[str, str]) -> list[Any]:
 
 
 def test_the_difference_is_paired_and_counts_who_is_right_alone(pluribus: Run, lines: Run) -> None:
-    arguments = recorded(lines, {"a": "1112", "b": "1221", "c": "2221"})  # the council: 1, 2, 2, 1
+    arguments = recorded(lines, {"a": "1112", "b": "1221", "c": "2222"})  # the council: 1, 2, 2, 2
     found = pluribus("run", *arguments, "--json").object
-    assert [score["value"] for score in found["alone"]] == [0.75, 0.5, 0.25]
-    assert found["council"]["value"] == 0.5, "right on q0 and q3"
+    assert [score["value"] for score in found["alone"]] == [0.75, 0.5, 0.0]
+    assert found["council"]["value"] == 0.25, "right on q0"
     told = found["comparison"]
-    assert (told["seat"], told["n"], told["difference"]["value"]) == (0, 4, -0.25)
-    assert (told["test"]["only_first"], told["test"]["only_second"]) == (1, 2)
-    assert "right where the other is wrong: council 1, seat 2 of 4" in pluribus("run", *arguments).out
+    assert (told["chosen"], told["n"], told["difference"]["value"]) == (["seat 1"], 4, -0.5)
+    assert (told["test"]["only_first"], told["test"]["only_second"]) == (0, 2)
+    said = pluribus("run", *arguments).out
+    assert "council − seat 1, the best alone: -0.5000" in said
+    assert "right where the other is wrong: council 0, best alone 2 of 4" in said
+
+
+def test_the_best_alone_may_be_another_seat_on_each_half(pluribus: Run, lines: Run) -> None:
+    told = [
+        pluribus("run", *recorded(lines, {f"a{i}": a, f"b{i}": b}), "--json").object["comparison"]
+        for i, (a, b) in enumerate((("1122", "2211"), ("1212", "2121"), ("1221", "2112")))
+    ]
+    assert sorted(len(one["chosen"]) for one in told) == [1, 1, 2], "one split puts each seat's successes in one half"
+    crossed = next(one for one in told if len(one["chosen"]) == 2)
+    assert crossed["control_accuracy"] == 0.0
+
+
+def test_a_run_and_its_panel_are_compared_alike(pluribus: Run, lines: Run) -> None:
+    from pluribus.compare import against_best_single
+    from pluribus.run import panel
+    from pluribus.store import Store
+
+    found = pluribus("run", *recorded(lines, {"a": "1112", "b": "1221", "c": "2221"}), "--json").object
+    with Store.open() as store:
+        told = against_best_single(panel(store, found["run"]))
+    assert told is not None
+    assert (told.difference.value, told.test.p) == (
+        found["comparison"]["difference"]["value"],
+        found["comparison"]["test"]["p"],
+    )
 
 
 def test_of_a_tie_that_shares_the_credit_the_test_takes_the_answer_shown(pluribus: Run, lines: Run) -> None:

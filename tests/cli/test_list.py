@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +48,9 @@ def test_backends_say_which_key_is_missing(pluribus: Run, monkeypatch: pytest.Mo
         ("zoo", f"zoo/{members()[0]}"),
         ("prompts", "debate_revise"),
         ("presets", "agentark"),
+        ("embedders", "minilm"),
+        ("judges", "verdict"),
+        ("logs", "lm_eval"),
     ],
 )
 def test_the_other_lists(pluribus: Run, what: str, expected: str) -> None:
@@ -67,3 +71,14 @@ def test_runs_the_latest_first(pluribus: Run, council: Run) -> None:
         12,
         second["council"]["value"],
     )
+
+
+def test_sweeps_with_their_finished_cells(pluribus: Run, tmp_path: Path) -> None:
+    assert pluribus("list", "sweeps").out == "no sweeps yet\n"
+    told = (
+        "name: pair\nbase: {task: sums, limit: 2, models: [{model: scripted/constant, text: '4'}]}\ncontrols: false\n"
+    )
+    (tmp_path / "pair.yaml").write_text(told + "grid: {num_agents: [1, 2]}\n")
+    assert pluribus("sweep", str(tmp_path / "pair.yaml")).code == 0
+    (row,) = pluribus("list", "sweeps", "--json").object
+    assert (row["sweep"], row["cells"], row["finished"]) == ("pair", 2, 2)

@@ -22,7 +22,7 @@ def test_a_run_prints_seating_forecast_scores_comparison_and_where_to_look(pluri
         "36 calls, about",
         "scripted/keyed[accuracy=0.9]",
         "95 % interval",
-        "council − seat 1, the best alone:",
+        ", the best alone:",
         "McNemar p =",
         "36 calls sent ($0)",
         "pluribus show vote-jsonl-",

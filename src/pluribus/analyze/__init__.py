@@ -27,7 +27,7 @@ from pluribus.analyze.rows import (
 )
 from pluribus.analyze.texts import TEXTS, measured
 from pluribus.analyze.whole import file_row
-from pluribus.errors import UnknownName
+from pluribus.errors import UnknownName, UsageError
 from pluribus.panel import Panel
 
 __all__ = [
@@ -55,6 +55,7 @@ def analyze(
     mode: str = "round_agent_avg",
     text: Literal["concat", "last"] = "concat",
     union: bool = False,
+    sample: int | None = None,
     seed: int = 0,
 ) -> Analysis:
     """Measures one panel. Each distinct text is embedded once, in one call.
@@ -76,10 +77,13 @@ def analyze(
         mode: a name in MODES.
         text: one agent's text on a question: its rounds joined, or its last.
         union: `round_agent_avg` takes the questions that any agent answered, not only those that all did.
-        seed: of the bootstrap intervals.
+        sample: embed the texts of so many questions only, chosen by a hash of their ids, the same ones in every run;
+            what needs no vectors is measured on all. None: embed all.
+        seed: of the bootstrap intervals and of the sample.
 
     Raises:
         UnknownName: no such mode, or no such text.
+        UsageError: a sample of no question.
         DataError: a vector is not finite; it names the text.
         ValueError: the embedder did not give one vector per text.
 
@@ -88,7 +92,9 @@ def analyze(
     kind = mode_of(mode)
     if text not in TEXTS:
         raise UnknownName("text", text, TEXTS)
-    m = measured(panel, embed, embedder, text)
+    if sample is not None and sample < 1:
+        raise UsageError(f"a sample of {sample} questions", hint="give at least 1, or leave it out to embed all")
+    m = measured(panel, embed, embedder, text, sample, seed)
     found = extended(m)
     rounds, questions, agents = round_rows(m, kind, union), question_rows(m, found), agent_rows(m, found, seed)
     return Analysis(

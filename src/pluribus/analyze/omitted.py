@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 
 def omissions(m: Measured, mode: Mode, union: bool, n_rows: int) -> dict[str, int]:
     """The panel's own omissions, then those of the measures; only what is there."""
-    said, panel = m.said, m.panel
+    said, panel, kept = m.said, m.panel, m.sampled_Q
     strict = mode == "round_agent_avg" and not union
     no_row = "rounds without a question that all agents answered" if strict else "rounds without a text"
     spoke_Q = said.spoke_Q_R_A.any(axis=(1, 2))
     counts = {
         "failed attempts": sum(item.failed for item in m.given.items),
-        "questions without a text": int((m.whole_Q_A < 0).all(axis=1).sum()) if panel.members else len(panel.items),
+        "questions whose texts are not in the sample": int((~m.sampled_Q).sum()),
+        "questions without a text": int((m.whole_Q_A[kept] < 0).all(axis=1).sum())
+        if panel.members
+        else len(panel.items),
         "agents without a text": int((m.whole_Q_A < 0).all(axis=0).sum()) if panel.items else len(panel.members),
         "answers missing from a round": _missing(said.spoke_Q_R_A),
-        "empty texts": int((said.spoke_Q_R_A & (said.rounds_Q_R_A < 0)).sum()),
+        "empty texts": int((said.spoke_Q_R_A & (said.rounds_Q_R_A < 0))[kept].sum()),
         "texts without a vector": int(((said.rounds_Q_R_A >= 0) & (m.rounds_Q_R_A < 0)).sum()),
         no_row: panel.rounds - n_rows,
         "questions of a round that not all agents answered": _not_common(m) if strict else 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ _CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """Who said what, as places among the distinct texts; −1: nothing."""
+    """Who said what, as places among the distinct texts; −1: nothing, or nothing that is embedded."""
 
     texts: tuple[str, ...]
     spoke_Q_R_A: Bools
@@ -55,12 +56,17 @@ class Measured:
     right_Q_A: Floats
     """As they stand at the end."""
     right_first_Q_A: Floats
+    sampled_Q: Bools
+    """The questions whose texts are embedded."""
 
 
-def measured(given: Panel, embed: Embed, embedder: str, text: str) -> Measured:
+def measured(
+    given: Panel, embed: Embed, embedder: str, text: str, sample: int | None = None, seed: int = 0
+) -> Measured:
     q_idx = tuple(q for q, item in enumerate(given.items) if not item.failed)
     panel = replace(given, items=tuple(given.items[q] for q in q_idx))
-    said = _said(panel, text)
+    sampled_Q = _sampled(panel, sample, seed)
+    said = _said(panel, text, sampled_Q)
     E_U_D = _vectors(embed, said, panel, embedder)
     return Measured(
         given=given,
@@ -73,10 +79,22 @@ def measured(given: Panel, embed: Embed, embedder: str, text: str) -> Measured:
         answers=answers(panel),
         right_Q_A=right_Q_A(panel),
         right_first_Q_A=right_Q_A(panel, 0),
+        sampled_Q=sampled_Q,
     )
 
 
-def _said(panel: Panel, text: str) -> _Said:
+def _sampled(panel: Panel, sample: int | None, seed: int) -> Bools:
+    """(questions,): so many of them, by a seeded hash of their ids: runs of the same questions sample the same ones."""
+    import numpy as np
+
+    ids = [item.question_id for item in panel.items]
+    order = sorted(range(len(ids)), key=lambda q: hashlib.sha256(f"{seed} sample {ids[q]}".encode()).digest())
+    sampled_Q = np.zeros(len(ids), dtype=np.bool_)
+    sampled_Q[order[:sample]] = True
+    return sampled_Q
+
+
+def _said(panel: Panel, text: str, sampled_Q: Bools) -> _Said:
     import numpy as np
 
     shape = (len(panel.items), panel.rounds, len(panel.members))
@@ -88,9 +106,11 @@ def _said(panel: Panel, text: str) -> _Said:
             texts = {r: word.text.strip() for r, word in enumerate(column) if word is not None}
             for r, words in texts.items():
                 spoke_Q_R_A[q, r, a] = True
-                rounds_Q_R_A[q, r, a] = places.setdefault(words, len(places)) if words else -1
+                if sampled_Q[q] and words:
+                    rounds_Q_R_A[q, r, a] = places.setdefault(words, len(places))
             whole = _whole([words for words in texts.values() if words], text)
-            whole_Q_A[q, a] = places.setdefault(whole, len(places)) if whole else -1
+            if sampled_Q[q] and whole:
+                whole_Q_A[q, a] = places.setdefault(whole, len(places))
     return _Said(tuple(places), spoke_Q_R_A, rounds_Q_R_A, whole_Q_A)
 
 

@@ -16,7 +16,10 @@ from pluribus import cli
 from pluribus.cli._flags import SWITCH, flat
 from pluribus.errors import UnknownName, UsageError
 
-_ORDER = ("demo", "run", "ask", "show", "team", "list", "export", "import", "doctor", "version")
+_ORDER = (
+    "demo", "run", "ask", "sweep", "plan", "show", "analyze", "report", "recommend", "team", "list", "export", "import",
+    "doctor", "version",
+)  # fmt: skip
 """How the help lists them, the walk's order; what is not named here follows."""
 
 

@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 def go(what: str, *, home: Path | None, json: bool) -> int:
-    rows = runs(home) if what == "runs" else LISTS[what]()
+    rows = {"runs": runs, "sweeps": sweeps}[what](home) if what in ("runs", "sweeps") else LISTS[what]()
     if json:
         print(jsonlib.dumps(rows, ensure_ascii=False, indent=2))
     else:
@@ -218,6 +218,23 @@ def runs(home: Path | None) -> list[Row]:
     ]
 
 
+def sweeps(home: Path | None) -> list[Row]:
+    from pluribus.cli._shower import when
+
+    with Store.open(home) as store:
+        stored = store.sweeps.all()
+        status = {run.id: run.status for run in store.runs()}
+    return [
+        {
+            "sweep": sweep.name,
+            "begun": when(sweep.created),
+            "cells": len(sweep.cells),
+            "finished": sum(status.get(cell["run"]) == "finished" for cell in sweep.cells),
+        }
+        for sweep in stored
+    ]
+
+
 def prompts() -> list[Row]:
     return [
         {
@@ -229,6 +246,11 @@ def prompts() -> list[Row]:
     ]
 
 
+def _members(area: str, column: str) -> Callable[[], list[Row]]:
+    """A folder's members with the first lines of their docstrings."""
+    return lambda: [{column: name, "what": _first_line(load(area, name))} for name in names(area)]
+
+
 def presets() -> list[Row]:
     fields = ("temperature", "top_p", "max_tokens")
     return [{"preset": name, **{f: PRESETS[name].get(f) for f in fields}} for name in sorted(PRESETS)]
@@ -238,6 +260,9 @@ LISTS: Mapping[str, Callable[[], list[Row]]] = {
     "methods": methods,
     "tasks": every_task,
     "backends": backends,
+    "embedders": _members("embedders", "embedder"),
+    "judges": _members("judges", "judge"),
+    "logs": _members("logs", "format"),
     "personas": persona_sets,
     "zoo": zoo,
     "prompts": prompts,

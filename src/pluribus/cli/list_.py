@@ -8,7 +8,10 @@ from typer import Argument
 
 from pluribus.cli._flags import Home, Json
 
-What = Literal["methods", "tasks", "backends", "personas", "zoo", "runs", "prompts", "presets"]
+What = Literal[
+    "methods", "tasks", "backends", "embedders", "judges", "logs", "personas", "zoo", "runs", "sweeps", "prompts",
+    "presets",
+]  # fmt: skip
 
 
 def list_(
@@ -16,7 +19,7 @@ def list_(
     json: Json = False,
     home: Home = None,
 ) -> int:
-    """List methods, tasks, backends, personas, zoo, runs, prompts or presets."""
+    """List methods, tasks, backends, embedders, judges, logs, personas, zoo, runs, sweeps, prompts or presets."""
     from pluribus.cli import _lister
 
     return _lister.go(what, home=home, json=json)

@@ -26,7 +26,7 @@ from pluribus.backends import parse
 from pluribus.config import METHOD_ALIASES, BudgetConfig, RunConfig, make_config, read_config
 from pluribus.errors import ConfigError
 from pluribus.load import load
-from pluribus.run import short_name
+from pluribus.panel import short_name
 
 PERSONAS: Mapping[str, Mapping[str, Any]] = {
     "none": {"personas": None, "roles": []},

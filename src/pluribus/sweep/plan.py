@@ -14,7 +14,8 @@ from pluribus.backends._prices import price_of, read_prices, worst_case
 from pluribus.codec import content_id
 from pluribus.config import BudgetConfig, RunConfig, make_config
 from pluribus.load import load
-from pluribus.run import Prepared, Table, prepare, questions, short_name
+from pluribus.panel import short_name
+from pluribus.run import Prepared, Table, prepare, questions
 from pluribus.sweep.grid import ALWAYS, Draft, SweepFile, distinct, drafts, models_of, set_name
 from pluribus.tasks import LoadedTask
 from pluribus.types import Seat
