@@ -29,7 +29,7 @@ from pluribus.analyze import (
     robustness,
 )
 from pluribus.diversity.kstar import kstar
-from pluribus.errors import DataError, UnknownName
+from pluribus.errors import DataError, UnknownName, UsageError
 from pluribus.evaluate import Usage
 from pluribus.panel import Item, Member, Panel, Word
 
@@ -201,6 +201,27 @@ def test_only_who_is_read_moves_somebody(topology: str, speakers: set[int]) -> N
     given = dataclasses.replace(panel(one), method="debate", settings={"topology": topology})
     moved = {row.speaker: row.moved for row in measured(given).moves if row.listener == "agent 3" and row.moved}
     assert moved == {f"agent {n}": 1 / len(speakers) for n in speakers}
+
+
+def test_a_sample_embeds_some_questions_and_measures_all() -> None:
+    given = council(40, 4, 1)
+    asked: list[str] = []
+
+    def embed(texts: Sequence[str]) -> Any:
+        asked.extend(texts)
+        return np.eye(len(texts))
+
+    found = analyze(given, embed, embedder="orthogonal", sample=10)
+    again = analyze(given, lambda texts: np.eye(len(texts)), embedder="orthogonal", sample=10)
+    whole = analyze(given, lambda texts: np.eye(len(texts)), embedder="orthogonal")
+    assert [row.q_idx for row in found.questions] == [row.q_idx for row in again.questions]
+    assert len(found.questions) == 10 < len(whole.questions)
+    assert len(asked) == len(set(asked)) < len({w.text for i in given.items for r in i.words for w in r if w})
+    assert (found.file.accuracy, found.file.beta) == (whole.file.accuracy, whole.file.beta)
+    assert found.omitted["questions whose texts are not in the sample"] == 30
+    assert found.omitted.get("empty texts", 0) == whole.omitted.get("empty texts", 0)
+    with pytest.raises(UsageError, match="a sample of 0 questions"):
+        analyze(given, embed, embedder="orthogonal", sample=0)
 
 
 # --- identities ------------------------------------------------------------------------------------------------------

@@ -59,6 +59,7 @@ def measure(
     *,
     text: Literal["concat", "last"],
     union: bool,
+    sample: int | None,
     output_dir: Path | None,
     json: bool,
     home: Path | None,
@@ -71,7 +72,8 @@ def measure(
         opened = _opened(embedders, store, progress)
         by_embedder = {
             embed.name: [
-                analyze(panel, embed, embedder=embed.name, mode=kind, text=text, union=union) for panel in found
+                analyze(panel, embed, embedder=embed.name, mode=kind, text=text, union=union, sample=sample)
+                for panel in found
             ]
             for embed in opened
         }

@@ -37,6 +37,14 @@ def analyze(
             "--union", help="Average over the questions any agent answered, not those that all did.", metavar=SWITCH
         ),
     ] = False,
+    sample: Annotated[
+        int | None,
+        Option(
+            help="Embed the texts of N questions only, the same in every run. [dim](all)[/dim]",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None,
     output_dir: Annotated[
         Path | None,
         Option(help="Folder of the tables. [dim](in the workspace)[/dim]", metavar="DIR", show_default=False),
@@ -51,5 +59,5 @@ def analyze(
     from pluribus.cli import _analyze
 
     return _analyze.measure(
-        runs, mode, embedder or [], text=text, union=union, output_dir=output_dir, json=json, home=home
+        runs, mode, embedder or [], text=text, union=union, sample=sample, output_dir=output_dir, json=json, home=home
     )
