@@ -5,31 +5,46 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import permutations
+from typing import TYPE_CHECKING
 
 from pluribus.analyze.rows import MoveRow
 from pluribus.consensus.topology import heard
 from pluribus.panel import Item, Panel, Word, standing
 
+if TYPE_CHECKING:
+    from pluribus.diversity.debates import Moves
 
-def settled_rounds(panel: Panel) -> dict[int, int]:
-    """Round → how many questions settled in it; empty without a second round."""
+
+def settled(panel: Panel) -> list[int | None]:
+    """The round in which each question's leading answer settled, from 0; None: nobody answered. Empty without a second
+    round."""
     from pluribus.diversity.debates import settled_round
 
     if panel.rounds < 2:
-        return {}
-    counts = Counter(settled_round(_answers_R_A(_standing(item))) for item in panel.items)
-    return {r: counts[r] for r in range(panel.rounds)}
+        return []
+    return [settled_round(_answers_R_A(_standing(item))) for item in panel.items]
+
+
+def settled_rounds(panel: Panel) -> dict[int, int]:
+    """Round → how many questions settled in it; empty without a second round."""
+    counts = Counter(settled(panel))
+    return {r: counts[r] for r in range(panel.rounds)} if counts else {}
+
+
+def moved(panel: Panel) -> Moves:
+    """Who moved whom over all questions of a panel; in a debate its topology says who read whom."""
+    from pluribus.diversity.debates import moves
+
+    standing_Q_R_A = [_standing(item) for item in panel.items if item.words]
+    right = [[[word.correct if word else None for word in row] for row in rows] for rows in standing_Q_R_A]
+    return moves([_answers_R_A(rows) for rows in standing_Q_R_A], right, _heard_Q_R_A(panel))
 
 
 def move_rows(panel: Panel) -> tuple[MoveRow, ...]:
     """Every listener with every speaker that ever held another answer, and with nobody where it moved alone."""
-    from pluribus.diversity.debates import moves
-
     if panel.rounds < 2 or len(panel.members) < 2:
         return ()
-    standing_Q_R_A = [_standing(item) for item in panel.items]
-    right = [[[word.correct if word else None for word in row] for row in rows] for rows in standing_Q_R_A]
-    counts = moves([_answers_R_A(rows) for rows in standing_Q_R_A], right, _heard_Q_R_A(panel))
+    counts = moved(panel)
     file, names = panel.name, [member.name for member in panel.members]
     rows = [
         MoveRow(
@@ -48,7 +63,7 @@ def _heard_Q_R_A(panel: Panel) -> list[list[list[list[int]]]] | None:
     if panel.method != "debate" or not isinstance(topology, str) or any(member.draw for member in panel.members):
         return None
     circle = [heard(topology, listener, n) for listener in range(n)]
-    return [[circle] * len(item.words) for item in panel.items]
+    return [[circle] * len(item.words) for item in panel.items if item.words]
 
 
 def _standing(item: Item) -> list[tuple[Word | None, ...]]:

@@ -67,20 +67,20 @@ def measure(
     """Measures the runs under each embedder, writes the tables and prints what is in them."""
     kind = mode_of(mode)
     found = _distinct(panels(runs, home))
-    with Store.open(home) as store, _progress() as progress:
+    with Store.open(home) as store, embedding() as progress:
         folder = output_dir or store.path.parent / "analysis" / _folder_name([panel.name for panel in found])
-        opened = _opened(embedders, store, progress)
+        chosen = opened(embedders, store, progress)
         by_embedder = {
             embed.name: [
                 analyze(panel, embed, embedder=embed.name, mode=kind, text=text, union=union, sample=sample)
                 for panel in found
             ]
-            for embed in opened
+            for embed in chosen
         }
     alike = robustness(by_embedder)
     paths = _write(folder, by_embedder, alike)
     remarks = [
-        f"{e.name}: {_screen.plural(e.windowed, 'long text')} read in several windows" for e in opened if e.windowed
+        f"{e.name}: {_screen.plural(e.windowed, 'long text')} read in several windows" for e in chosen if e.windowed
     ]
     for remark in remarks:
         _remark(remark)
@@ -126,7 +126,7 @@ def split(said: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(part for part in parts if part))
 
 
-def _opened(said: Sequence[str], store: Store, progress: Callable[[int, int], None]) -> list[Embedder]:
+def opened(said: Sequence[str], store: Store, progress: Callable[[int, int], None]) -> list[Embedder]:
     names = split(said)
     if names:
         return [open_embedder(name, cache=store.vectors, progress=progress) for name in names]
@@ -138,7 +138,7 @@ def _opened(said: Sequence[str], store: Store, progress: Callable[[int, int], No
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
+def embedding() -> Iterator[Callable[[int, int], None]]:
     """Shows how far the embedding is: a bar on a terminal, elsewhere a line now and then; always on stderr."""
     if not sys.stderr.isatty():
         yield _plain()

@@ -1,0 +1,201 @@
+"""What `pluribus report` does: sources to panels, panels to a page, and where it lies."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pluribus import cli
+from pluribus.cli import _analyze, _screen
+from pluribus.cli._panels import panels
+from pluribus.compare import is_self_consistency
+from pluribus.controls import LEAST_SHARED, controls_of
+from pluribus.errors import UnknownName, UsageError
+from pluribus.panel import Panel
+from pluribus.reports import Material, Written, measure, words, write
+from pluribus.reports.drawing import plotting
+from pluribus.reports.material import Coordinates
+from pluribus.reports.sections import summary
+from pluribus.run import panel as panel_of_run
+from pluribus.store import Store
+
+_RUN = "run "
+"""How the source of a panel begins that was read from a workspace."""
+_MEASURED = ("finished", "stopped", "running")
+"""Cells of a sweep that may hold answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """What the words of the command line stand for."""
+
+    panels: tuple[Panel, ...]
+    coordinates: Mapping[str, Coordinates] = field(default_factory=dict)
+    omitted: Mapping[str, int] = field(default_factory=dict)
+    sweep: str = ""
+
+
+def report(
+    sources: Sequence[str],
+    out: Path | None,
+    embedder: str | None,
+    title: str | None,
+    seed: int,
+    *,
+    sample: int | None,
+    home: Path | None,
+    json: bool,
+) -> int:
+    """Measures the sources and writes the page."""
+    plotting()  # before anything that takes long
+    found = _read(sources, home)
+    if not found.panels:
+        left = "; ".join(f"{reason}: {n}" for reason, n in found.omitted.items())
+        raise UsageError(f"{' '.join(sources)}: there is nothing to report" + (f" ({left})" if left else ""))
+    name = title or _title(found)
+    with Store.open(home) as store, _analyze.embedding() as progress:
+        (embed,) = _analyze.opened([embedder] if embedder else [], store, progress)
+        begun = {panel.source: when for panel in found.panels if (when := _begun(store, panel)) is not None}
+        councils = measure(
+            found.panels, embed, embedder=embed.name, controls=_controls(store, found.panels),
+            coordinates=found.coordinates, begun=begun, sample=sample, seed=seed,
+        )  # fmt: skip
+    material = Material(name, councils, embed.name, found.sweep, omitted=found.omitted)
+    written = write(material, out or Path(f"report-{words.slug(_title(found))}"), seed=seed)
+    _tell(material, written, json)
+    return cli.OK
+
+
+def _tell(material: Material, written: Written, json: bool) -> None:
+    if json:
+        print(jsonlib.dumps(_object(material, written), ensure_ascii=False, indent=2))
+        return
+    console = _screen.out()
+    console.print(_screen.text(summary(material.councils)))
+    console.print(_screen.text(f"report: {written.page}"), soft_wrap=True)
+    console.print(
+        _screen.text(f"{len(written.figures)} figures as PNG, {len(written.tables)} tables as CSV beside it"),
+        style="dim",
+    )
+
+
+def _object(material: Material, written: Written) -> dict[str, Any]:
+    return {
+        "title": material.title,
+        "verdict": summary(material.councils),
+        "councils": [
+            {
+                "run": council.name, "source": council.panel.source, "line": council.condition,
+                "pays": council.verdict.pays, "verdict": council.verdict.words,
+            }
+            for council in material.councils
+        ],
+        "report": str(written.page),
+        "figures": [str(path) for path in written.figures],
+        "tables": [str(path) for path in written.tables],
+    }  # fmt: skip
+
+
+def _title(found: _Sources) -> str:
+    names = list(dict.fromkeys(panel.name for panel in found.panels))
+    return found.sweep.partition(" (")[0] or (names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more")
+
+
+# --- sources ---------------------------------------------------------------------------------------------------------
+
+
+def _read(sources: Sequence[str], home: Path | None) -> _Sources:
+    """Panels of all sources, each once and under a name of its own; those without an answer are counted."""
+    sweeps = [source for source in sources if _is_sweep(source, home)]
+    others = [source for source in sources if source not in sweeps]
+    runs = [_Sources(tuple(panels(others, home)))] if others else []
+    parts = [*runs, *(_sweep(name, home) for name in sweeps)]
+    every = list({(panel.source, panel.name): panel for part in parts for panel in part.panels}.values())
+    omitted: Counter[str] = Counter()
+    for part in parts:
+        omitted.update(part.omitted)
+    said = [panel for panel in every if any(word for item in panel.items for row in item.words for word in row)]
+    omitted.update({"runs without an answer": len(every) - len(said)} if len(said) < len(every) else {})
+    places = {source: place for part in parts for source, place in part.coordinates.items()}
+    named = ", ".join(filter(None, (part.sweep for part in parts)))
+    return _Sources(tuple(_distinct(said)), places, omitted, named)
+
+
+def _distinct(found: Sequence[Panel]) -> list[Panel]:
+    """Panels under names that tell them apart."""
+    times = Counter(panel.name for panel in found)
+    return [p if times[p.name] == 1 else replace(p, name=f"{p.name} ({p.source})") for p in found]
+
+
+def _is_sweep(source: str, home: Path | None) -> bool:
+    """An existing path wins, then a run, then a sweep."""
+    if Path(source).exists():
+        return False
+    with Store.open(home) as store:
+        return not _there(store.run, source) and _there(store.sweeps.get, source)
+
+
+def _there(get: Callable[[str], object], name: str) -> bool:
+    try:
+        get(name)
+    except UnknownName:
+        return False
+    return True
+
+
+def _sweep(name: str, home: Path | None) -> _Sources:
+    """The panels of a sweep's cells; those that hold no answer are counted."""
+    from pluribus.sweep import stored
+
+    with Store.open(home) as store:
+        sweep = stored(store, name)
+        ready = [cell for cell in sweep.cells if cell.status in _MEASURED]
+        found = [(panel_of_run(store, cell.run), cell.coordinates) for cell in ready]
+    omitted = Counter(f"cells that are {cell.status}" for cell in sweep.cells if cell.status not in _MEASURED)
+    places = {panel.source: place for panel, place in found}
+    return _Sources(tuple(panel for panel, _ in found), places, omitted, f"{sweep.name} ({sweep.id})")
+
+
+def _begun(store: Store, panel: Panel) -> float | None:
+    """When a run of this workspace began; None: it is not from here."""
+    if not panel.source.startswith(_RUN):
+        return None
+    try:
+        return store.run(panel.source.removeprefix(_RUN)).created
+    except UnknownName:
+        return None
+
+
+# --- controls --------------------------------------------------------------------------------------------------------
+
+
+def _controls(store: Store, every: Sequence[Panel]) -> Callable[[Panel], Sequence[Panel]]:
+    """What may stand as self-consistency beside a panel: others of the report, then runs of the workspace.
+
+    The workspace is searched for those only whose models are not all there yet, and once per kind of council.
+    """
+    draws = [panel for panel in every if is_self_consistency(panel)]
+    searched: dict[tuple[str, frozenset[str], frozenset[str]], list[Panel]] = {}
+
+    def controls(panel: Panel) -> list[Panel]:
+        models = frozenset(member.model for member in panel.members)
+        asked = frozenset(item.question_id for item in panel.items)
+        near = [other for other in draws if other.task == panel.task and _shares(other, asked)]
+        if models <= {other.members[0].model for other in near}:
+            return near
+        key = (panel.task, asked, models)
+        if key not in searched:
+            searched[key] = controls_of(store, panel)
+        known = {other.source for other in near}
+        return [*near, *(other for other in searched[key] if other.source not in known)]
+
+    return controls
+
+
+def _shares(panel: Panel, asked: frozenset[str]) -> bool:
+    there = {item.question_id for item in panel.items if not item.failed}
+    return bool(asked) and len(there & asked) >= LEAST_SHARED * len(asked)
