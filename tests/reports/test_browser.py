@@ -24,7 +24,9 @@ FIGURES = """[...document.querySelectorAll("figure")].map(figure => {
 UNITS = {
     "agents (answers in the vote)",
     "tokens per question, prompt and completion (log scale)", "accuracy, % of questions",
-    "K*, effective number of agents (last round)", "K*, effective number of agents", "round", "Fleiss’ κ, −1 to 1",
+    "K* per question, effective number of different texts",
+    "K* of the agents' mean texts, effective number of agents", "K*, effective number of agents", "round",
+    "Fleiss’ κ, −1 to 1",
     "mean accuracy of members, %", "all members wrong, % of questions", "difference of accuracy, percentage points",
     "council", "seat", "ΔK*, effective agents lost without the seat",
 }  # fmt: skip

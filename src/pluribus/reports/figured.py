@@ -52,19 +52,38 @@ def accuracy_by_tokens(councils: Sequence[Council], curves: Curves) -> list[Plot
 
 
 def accuracy_by_kstar(councils: Sequence[Council], curve: Curve | None) -> list[Plot]:
-    """Accuracy against K*, all councils in one figure, with the curve through all of them."""
-    lines = _lines(councils, lambda c: c.analysis.file.Nstar, _accuracy)
+    """Accuracy against K* per question, with the curve through all councils, and against K* of the agents' averages."""
+    fitted = (Series("all councils, linear", (), _GREY, curve),) if curve else ()
+    per_question = _by_kstar(
+        councils, lambda c: c.analysis.file.Nstar_question, "kstar-accuracy",
+        "Accuracy against effective diversity K* per question", "K* per question, effective number of different texts",
+        "K* is the effective number of different texts on a question, mean over questions: 1 when all write the same.",
+        fitted,
+    )  # fmt: skip
+    averages = _by_kstar(
+        councils, lambda c: c.analysis.file.Nstar, "kstar-averages-accuracy",
+        "Accuracy against K* of the agents' averages", "K* of the agents' mean texts, effective number of agents",
+        "K* of each agent's mean embedding over the questions, as the paper has it: how far agents differ in manner, "
+        "whatever the question.",
+    )  # fmt: skip
+    return [*per_question, *averages]
+
+
+def _by_kstar(
+    councils: Sequence[Council],
+    x: Callable[[Council], float | None],
+    name: str,
+    title: str,
+    axis: str,
+    about: str,
+    fitted: tuple[Series, ...] = (),
+) -> list[Plot]:
+    lines = _lines(councils, x, _accuracy)
     if _distinct(lines) < 2:
         return []
-    about = (
-        "K* is the effective number of agents by what they write: 1 when all write the same. "
-        f"{_INTERVAL} A relation here need not be a cause: larger councils may have more of both."
-    )
-    axis = Axis("K*, effective number of agents (last round)")
     series = _series(_Part("", lines), {}, list(lines))
-    fitted = (Series("all councils, linear", (), _GREY, curve),) if curve else ()
-    title = "Accuracy against effective diversity K*"
-    whole = Plot("kstar-accuracy", title, axis, _ACCURACY, (*series, *fitted), "cells", about)
+    said = f"{about} {_INTERVAL} A relation here need not be a cause: larger councils may have more of both."
+    whole = Plot(name, title, Axis(axis), _ACCURACY, (*series, *fitted), "cells", said)
     return [replace(whole, y=room(whole)[1])]
 
 

@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 
 _LEAST = 3
 """Different places on the x axis that a curve needs; through two a line always goes."""
+_BENT = 4
+"""Different places that a saturating curve needs: it has three parameters."""
+_CLEARLY = 0.05
+"""Of R²: so much more must a curve with one more parameter explain."""
 _NARROW = 0.05
 """Where all K* are as near each other as this, a slope per unit of K* says nothing."""
 
 
 _FORMS = (
-    "log2: accuracy = a + b log₂ x; linear: a + b x; saturating, where the logarithm would leave 0 to 100 % between "
-    "the councils: a − b x^(−c)."
+    "log2: accuracy = a + b log₂ x; linear: a + b x; saturating: a − b x^(−c), where the councils settle it and it "
+    "explains more, or the logarithm would leave 0 to 100 % between them."
 )
 
 
@@ -60,12 +64,18 @@ def fitted(councils: Sequence[Council], *, seed: int = 0) -> dict[str, tuple[Fit
         ]
         return tuple(one for one in found if one is not None)
 
-    diverse = _fitted("all councils", councils, "K*", "unit of K*", "linear", lambda c: c.analysis.file.Nstar, seed)
+    diverse = _fitted(
+        "all councils", councils, "K*", "unit of K*", "linear", lambda c: c.analysis.file.Nstar_question, seed
+    )
     return {
         "agents": each("agents", lambda c: c.analysis.file.n_agents),
         "tokens": each("tokens", lambda c: tabulated.per_question(c, c.analysis.file.tokens) or None),
         "K*": (diverse,) if diverse else (),
     }
+
+
+def _kstar(council: Council) -> float | None:
+    return council.analysis.file.Nstar_question
 
 
 def lines(councils: Sequence[Council]) -> dict[str, list[Council]]:
@@ -95,12 +105,14 @@ def _fitted(
 
 
 def _within(x_C: Sequence[float], credit_Q_C: NDArray[np.float64], form: Form, seed: int) -> Fit:
-    """The curve of that form; where it leaves [0, 1] between the councils, a saturating one if these settle it."""
+    """The curve of that form; in the place of a logarithm a saturating one, if the councils settle it, where that
+    explains clearly more of their variance or the logarithm leaves [0, 1] between them."""
     found = fit(x_C, credit_Q_C, form, seed=seed)
-    if form != "log2" or all(0 <= y <= 1 for y in found.grid_accuracy):
+    if form != "log2" or len(set(x_C)) < _BENT:
         return found
     bent = fit(x_C, credit_Q_C, "saturating", seed=seed)
-    return bent if bent.identified else found
+    better = (bent.r2 or 0) > (found.r2 or 0) + _CLEARLY or not all(0 <= y <= 1 for y in found.grid_accuracy)
+    return bent if bent.identified and better else found
 
 
 def aligned(panels: Sequence[Panel]) -> NDArray[np.float64]:
@@ -151,28 +163,40 @@ def _several(names: str) -> str:
 
 
 def diversity_rank(councils: Sequence[Council], *, seed: int = 0) -> Estimate | None:
-    """Spearman's correlation of K* with accuracy over the councils; None where fewer than three can be ranked."""
-    known = [c for c in councils if c.analysis.file.Nstar is not None and c.analysis.file.accuracy is not None]
-    places = [c.analysis.file.Nstar or 0.0 for c in known]
+    """Spearman's correlation of K* per question with accuracy over the councils; None where fewer than three rank."""
+    known = [c for c in councils if _kstar(c) is not None and c.analysis.file.accuracy is not None]
+    places = [_kstar(c) or 0.0 for c in known]
     if len(set(places)) < _LEAST:
         return None
     return rank_correlation(places, aligned([c.panel for c in known]), seed=seed)
 
 
 def few_against_many(councils: Sequence[Council], *, seed: int = 0) -> list[Match]:
-    """The smallest councils of several models against the largest of one, on the same task and by the same method."""
+    """The smallest councils of several models against the largest of one, on the same task, by the same method and with
+    personas alike; where the smallest does not match, also the smallest of its line that does."""
     mixed = [c for c in councils if _models(c.panel) > 1]
     equal = [c for c in councils if _models(c.panel) == 1]
     fewest = min((len(c.panel.members) for c in mixed), default=0)
     most = max((len(c.panel.members) for c in equal), default=0)
     if not fewest or most <= fewest:
         return []
-    pairs = [
-        (small.panel, large.panel)
-        for small in mixed if len(small.panel.members) == fewest
-        for large in equal if len(large.panel.members) == most
-    ]  # fmt: skip
-    return [matches(a, b, seed=seed) for a, b in pairs if _comparable(a, b)]
+    found: list[Match] = []
+    for line in lines(mixed).values():
+        for large in (c for c in equal if len(c.panel.members) == most):
+            found += _first_match([c.panel for c in line], large.panel, fewest, seed)
+    return found
+
+
+def _first_match(line: Sequence[Panel], large: Panel, fewest: int, seed: int) -> list[Match]:
+    smaller = [p for p in line if len(p.members) < len(large.members) and _comparable(p, large)]
+    found: list[Match] = []
+    for small in sorted(smaller, key=lambda p: len(p.members)):
+        if found and found[-1].matches:
+            break
+        one = matches(small, large, seed=seed)
+        if one.matches or len(small.members) == fewest:
+            found.append(one)
+    return found
 
 
 def match_table(found: Sequence[Match], councils: Sequence[Council]) -> Grid | None:
@@ -195,7 +219,8 @@ def match_table(found: Sequence[Match], councils: Sequence[Council]) -> Grid | N
         }
         for one in found
     ]  # fmt: skip
-    return grid("few-many", "Few diverse agents against many equal ones", columns, rows)
+    about = "Of each line the smallest council, and where that does not match, the smallest that does."
+    return grid("few-many", "Few diverse agents against many equal ones", columns, rows, about)
 
 
 def _models(panel: Panel) -> int:
@@ -210,5 +235,7 @@ def _comparable(a: Panel, b: Panel) -> bool:
     return same and bool(known(a) & known(b))
 
 
-def _personas(panel: Panel) -> bool:
-    return any(member.persona for member in panel.members)
+def _personas(panel: Panel) -> str:
+    """No personas, one for all, or several."""
+    found = {member.persona for member in panel.members} - {None}
+    return "none" if not found else "one" if len(found) == 1 else "several"

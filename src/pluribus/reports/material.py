@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from pluribus.analyze import Analysis, Embed, analyze
@@ -92,15 +91,23 @@ def measure(
     for panel in panels:
         each(panel.name)
         compared.append(_worth_it(panel, compare(panel, controls(panel), seed=seed), alone=len(panels) == 1))
-    family = iter(holm_adjusted([one for comparisons in compared for one in comparisons]))
     found = []
-    for panel, line, comparisons in zip(panels, lines, compared, strict=True):
-        adjusted = tuple(islice(family, len(comparisons)))
+    for panel, line, comparisons, adjusted in zip(panels, lines, compared, _families(compared), strict=True):
         told = verdict(adjusted if len(panels) > 1 else comparisons)
         analysis = analyze(panel, embed, embedder=embedder, sample=sample, seed=seed)
         found.append(Council(analysis, line, adjusted, told, (begun or {}).get(panel.source)))
     order = list(dict.fromkeys(lines))
     return tuple(sorted(found, key=lambda c: (order.index(c.condition), len(c.panel.members))))
+
+
+def _families(compared: Sequence[Sequence[Comparison]]) -> list[tuple[Comparison, ...]]:
+    """Each panel's comparisons with Holm's p; those at the same kind of spend are one family, over all panels."""
+    spends = {one.spend for comparisons in compared for one in comparisons}
+    adjusted = {
+        spend: iter(holm_adjusted([one for comparisons in compared for one in comparisons if one.spend == spend]))
+        for spend in spends
+    }
+    return [tuple(next(adjusted[one.spend]) for one in comparisons) for comparisons in compared]
 
 
 def _worth_it(panel: Panel, comparisons: list[Comparison], *, alone: bool) -> list[Comparison]:

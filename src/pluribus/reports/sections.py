@@ -120,7 +120,9 @@ def summary(councils: Sequence[Council]) -> str:
             f"All {len(councils)} are one model's self-consistency, which is the control itself: the figures say what "
             "more draws bring."
         )
-    return _counted(judged, len(councils) - len(judged), sum(len(council.comparisons) for council in councils))
+    spends = {one.spend for council in judged if (one := tabulated.decisive(council)) is not None}
+    tests = sum(one.spend in spends for council in councils for one in council.comparisons)
+    return _counted(judged, len(councils) - len(judged), tests)
 
 
 def _said(council: Council) -> str:
@@ -168,7 +170,9 @@ def _verdict(councils: Sequence[Council]) -> list[Part]:
         return [lead, "For equal spend, record the control:", Code(remedy)] if remedy else [lead]
     judged = _best_first([council for council in councils if not is_self_consistency(council.panel)])
     spoken = Items(tuple(f"{tabulated.label(c)} ({c.name}): {_said(c)}." for c in judged[:_SPOKEN]))
-    more = [f"These are the {_SPOKEN} with the largest difference; all are in the tables below."]
+    more = [
+        f"These are {_SPOKEN}: first what pays after the correction, then by difference; all are in the tables below."
+    ]
     shown: list[Part] = [lead, *([spoken] if judged else []), *(more if len(judged) > _SPOKEN else [])]
     return [*shown, *_missing(judged), *_fewer(councils)]
 
@@ -194,11 +198,13 @@ def _tone(councils: Sequence[Council]) -> str:
 
 
 def _best_first(councils: Sequence[Council]) -> list[Council]:
+    """Those that pay after Holm's correction, those that pay before it, the others; by the difference."""
+
     def gain(council: Council) -> float:
         told = council.verdict.comparison
         return told.difference.value if told else -2.0
 
-    return sorted(councils, key=lambda council: (council.verdict.pays is not True, -gain(council)))
+    return sorted(councils, key=lambda c: (not (c.verdict.pays and _firm(c)), c.verdict.pays is not True, -gain(c)))
 
 
 def _fewer(councils: Sequence[Council]) -> list[Part]:
@@ -206,12 +212,24 @@ def _fewer(councils: Sequence[Council]) -> list[Part]:
     found = fits.few_against_many(councils)
     if not found:
         return []
-    told = Counter(one.matches for one in found)
+    sizes = {c.name: len(c.panel.members) for c in councils}
+    fewest = min(sizes[one.small] for one in found)
+    told = Counter(one.matches for one in found if sizes[one.small] == fewest)
+    enough = Counter(sizes[one.small] for one in found if one.matches and sizes[one.small] > fewest)
+    many = words.plural(sizes[found[0].large], "equal one")
     head = (
-        f"Few diverse agents against many equal ones: of {words.plural(len(found), 'pair')}, {told[True]} match within "
-        f"{100 * found[0].margin:g} point, {told[False]} do not, {told[None]} are not settled by these questions."
+        f"{words.plural(fewest, 'diverse agent')} against {many}: of {words.plural(told.total(), 'pair')}, "
+        f"{told[True]} match within {100 * found[0].margin:g} point, {told[False]} do not, {told[None]} are not "
+        "settled by these questions."
     )
+    more = [f"{n} do in {words.plural(times, 'pair')}" for n, times in sorted(enough.items())]
+    if more:
+        head += f" Of more diverse agents, {words.listed(more)}."
     return [head, *_some(fits.match_table(found, councils))]
+
+
+def _of(kstar: float | None, agents: int) -> str:
+    return "" if kstar is None else f"{words.decimal(kstar)} of {agents}"
 
 
 # --- numbers and figures ---------------------------------------------------------------------------------------------
@@ -227,7 +245,8 @@ def _numbers(found: Material) -> list[Part]:
         *([_against(told)] if told else []),
         ("Mean member, %", words.percent(file.mean_member)),
         ("Best member, %", words.percent(file.best_member)),
-        ("K*, of agents", f"{words.decimal(file.Nstar)} of {file.n_agents}" if file.Nstar is not None else ""),
+        ("K* per question", _of(file.Nstar_question, file.n_agents)),
+        ("K* of the agents’ averages", _of(file.Nstar, file.n_agents)),
         ("Any member right, %", words.percent(file.oracle)),
         ("All wrong (β), %", words.percent_between(file.beta, file.beta_low, file.beta_high)),
         ("Error correlation", words.decimal(file.error_correlation)),
@@ -266,7 +285,7 @@ def _diversity(found: Material, curves: _Curves, seed: int) -> list[Part]:
     if rank is not None:
         ends = words.decimal(rank.value, rank.low, rank.high)
         over = words.plural(len(found.councils), "council")
-        parts.append(f"Over {over}, Spearman's rank correlation of K* with accuracy is {ends}.")
+        parts.append(f"Over {over}, Spearman's rank correlation of K* per question with accuracy is {ends}.")
     parts += [*drawn, *_drawn(figured.seat_deltas(found.councils))]
     return [f"Texts are compared by the embedder {found.embedder}.", *parts] if parts else []
 
@@ -359,13 +378,14 @@ _METHODS = (
     (
         "Differences",
         "on the same questions; paired bootstrap over questions, 95 % percentile interval; exact McNemar test; Holm’s "
-        "correction over all comparisons of this page",
+        "correction over all comparisons of this page at the same kind of spend",
     ),
     ("Controls", "chosen on one half of the questions and measured on the other, both ways round"),
     (
         "K*",
         "exp of the spectral entropy of the uncentred second-moment matrix of the texts’ unit vectors, between 1 and "
-        "the number of texts (Yang et al. 2026, arXiv 2602.03794; Friedman and Dieng 2022, arXiv 2210.02410)",
+        "the number of texts; per question, or (averages) of each agent’s mean vector over the questions "
+        "(Yang et al. 2026, arXiv 2602.03794; Friedman and Dieng 2022, arXiv 2210.02410)",
     ),
     ("ΔK*", "K* of all seats minus K* without the seat, mean over questions; 95 % bootstrap interval over questions"),
     ("All wrong (β)", "share of questions on which no member is right; exact Clopper–Pearson 95 % interval"),
