@@ -20,6 +20,7 @@ from pluribus.compare import (
 )
 from pluribus.evaluate import Usage
 from pluribus.panel import Item, Member, Panel, Word
+from pluribus.stats import Estimate
 
 KEY = "1"
 
@@ -180,6 +181,37 @@ def test_only_members_compete_and_strangers_only_without_them() -> None:
     assert "a model that is no member" in verdict([stranger]).words
 
 
+def test_to_beat_another_than_the_best_member_leaves_it_open() -> None:
+    council = panel([["1", "1", "2"]] * 60, ["zoo/a", "zoo/b", "zoo/c"])
+    for model, who in (("zoo/c", "a member that is not its best"), ("zoo/z", "a model that is no member")):
+        weak = control([["2", "2", "2"]] * 60, model)
+        told = compare(council, [weak])
+        said = verdict(told)
+        assert [c.best_competes for c in told if c.spend == "equal calls"] == [False]
+        assert said.pays is None
+        assert said.words.startswith(
+            "whether the council pays is not known: +100.0 points [100.0, 100.0] over the self-"
+        )
+        assert f"over the self-consistency of {who} at the same calls (3; {model}; n = 60" in said.words
+        assert "too few draws to compete: zoo/a, zoo/b" in said.words
+        assert "; for equal spend: pluribus run --task sums --limit 60 --method self_consistency" in said.words
+        assert said.words.endswith("--agent-models zoo/a --set parallel_num=3")
+        as_good = verdict(compare(council, [control([["1", "1", "1"]] * 60, model)]))
+        assert as_good.pays is False
+    known = verdict(compare(council, [control([["2", "2", "2"]] * 60, "zoo/a"), weak]))
+    assert known.pays is True
+
+
+def test_a_council_that_loses_to_one_call_does_not_pay_though_it_beats_a_stranger() -> None:
+    council = panel([["1", "2", "2"], ["1", "1", "1"]] * 30, ["zoo/a", "zoo/b", "zoo/c"])
+    said = verdict(compare(council, [control([["2", "2", "2"]] * 60, "zoo/z")]))
+    assert said.pays is False
+    assert said.words.startswith(
+        "the council loses here to less than its spend: the best member's self-consistency is not"
+    )
+    assert "−50.0 points [" in said.words
+
+
 def test_draws_inside_the_council_serve() -> None:
     council = panel([["1", "1", "2"]] * 10, ["zoo/a", "zoo/a", "zoo/b"], calls=2)
     told = against_self_consistency(council, [])
@@ -240,7 +272,7 @@ def test_independent_members_pay_and_copies_do_not() -> None:
     copies = panel(stuck, models)
     copied = verdict(compare(copies, controls))
     assert copied.pays is False
-    assert copied.words.startswith("the council does not pay here: +0.0 points [0.0, 0.0] over the best member's")
+    assert copied.words.startswith("the council does not pay here: +0.0 points [−0.9, 0.9] over the best member's")
     assert "McNemar p = 1)" in copied.words
 
 
@@ -270,7 +302,7 @@ def test_a_council_that_loses_to_one_call_does_not_pay_whatever_is_recorded() ->
     rows: list[list[str | None]] = [["1", "2", "2"]] * 30 + [["1", "1", "2"]] * 30
     said = verdict(compare(panel(rows, ["zoo/a", "zoo/b", "zoo/c"])))
     assert said.pays is False
-    assert said.words.startswith("the council loses here to less than its spend: self-consistency is not recorded; −50")
+    assert said.words.startswith("the council loses here to less than its spend: the best member's self-")
     assert "at 3 times the calls" in said.words
 
 
@@ -281,7 +313,7 @@ def test_tokens_are_named_where_they_disagree() -> None:
         rows = [["2", "2", "2", *["1"] * draws]] * 60
         said = verdict(compare(council, [control(rows, "zoo/a", used=10)]))
         assert said.pays is True
-        assert f"; {words} it does not pay: +0.0 points [0.0, 0.0]" in said.words
+        assert f"; {words} it does not pay: +0.0 points [−6.0, 6.0]" in said.words
 
 
 def test_tokens_alone_can_carry_the_sentence() -> None:
@@ -292,28 +324,88 @@ def test_tokens_alone_can_carry_the_sentence() -> None:
     assert "at the same tokens (28, the council 30; zoo/a" in dear.words
 
 
-def test_a_council_pays_only_where_the_test_confirms_the_interval() -> None:
-    rows: list[list[str | None]] = [["1", "1", "2"]] * 96 + [["2", "1", "1"]] * 4
+def settled(ahead: int, behind: int, n: int = 100) -> list[Comparison]:
+    """A council that alone is right on so many questions, and alone is wrong on so many."""
+    rows: list[list[str | None]] = [["2", "1", "1"]] * ahead + [["1", "2", "2"]] * behind
+    rows += [["1", *("12" if i % 2 else "21")] for i in range(n - len(rows))]
     draws = control([[row[0]] * 3 for row in rows], "zoo/a")
-    said = verdict(compare(panel(rows, ["zoo/a", "zoo/b", "zoo/c"]), [draws]))
-    assert said.pays is False
+    return compare(panel(rows, ["zoo/a", "zoo/b", "zoo/c"]), [draws])
+
+
+def test_a_council_pays_only_where_the_test_confirms_the_interval() -> None:
+    said = verdict(settled(11, 3))
     assert said.comparison is not None
     assert said.comparison.difference.low > 0
-    assert said.comparison.test.p == 0.125
-    assert "the interval excludes 0, McNemar's test does not" in said.words
-    sure = panel(rows + rows[-4:] * 2, ["zoo/a", "zoo/b", "zoo/c"])
-    confirmed = verdict(compare(sure, [control([[row[0]] * 3 for row in rows + rows[-4:] * 2], "zoo/a")]))
+    assert said.comparison.test.p == pytest.approx(0.0574, abs=1e-4)
+    assert said.pays is False
+    assert said.words.startswith("the council does not pay here: +8.0 points [1.0, 15.0] over")
+    assert "; the interval excludes 0, McNemar's test does not: ask more questions" in said.words
+    confirmed = verdict(settled(12, 2))
     assert confirmed.pays is True
-    assert "McNemar's test does not" not in confirmed.words
+    assert "ask more questions" not in confirmed.words
+    assert verdict(settled(2, 12)).words.startswith("the council loses here: −10.0 points")
+    open_ = verdict(settled(3, 11))
+    assert open_.pays is False
+    assert open_.words.startswith("the council does not pay here: −8.0 points [−15.0, −1.0] over")
+    assert "; the interval excludes 0, McNemar's test does not: ask more questions" in open_.words
+
+
+def test_a_handful_of_questions_that_differ_leaves_0_in_the_interval() -> None:
+    said = verdict(settled(4, 0))
+    assert said.comparison is not None
+    assert said.comparison.difference.low < 0 < said.comparison.difference.high
+    assert said.pays is False
+    assert "ask more questions" not in said.words
+
+
+def test_where_test_and_interval_disagree_the_sentence_says_so_in_every_branch() -> None:
+    doubt = "the interval excludes 0, McNemar's test does not: ask more questions"
+    [votes] = [c for c in settled(11, 3) if c.spend == "equal calls"]
+    unknown = verdict([dataclasses.replace(votes, spend="one call", lacking=())])
+    assert (unknown.pays, doubt in unknown.words) == (None, True)
+    uneven = verdict([dataclasses.replace(votes, equal=False, control_calls=2.0)])
+    assert uneven.pays is False
+    assert "at fewer calls (2 draws against 3 calls" in uneven.words
+    assert doubt in uneven.words
+    assert "too few draws to compete: zoo/b, zoo/c" in uneven.words
+    other = dataclasses.replace(votes, test=dataclasses.replace(votes.test, p=0.01), difference=Estimate(1, -1, 2, 1))
+    assert "McNemar's test finds a difference, the interval holds 0: ask more questions" in verdict([other]).words
+
+
+def test_a_vote_of_equal_members_is_told_that_it_is_self_consistency() -> None:
+    votes = panel([["1", "2", "1"]] * 20, ["zoo/a"] * 3)
+    said = verdict(compare(votes))
+    assert said.pays is False
+    assert "; the council is such a vote itself" in said.words
+
+
+def test_a_panel_without_members_has_nothing_to_compare() -> None:
+    none = dataclasses.replace(panel([[]] * 6, []), items=panel([["1", "2"]] * 6, ["zoo/a", "zoo/b"]).items)
+    bare = dataclasses.replace(none, items=tuple(dataclasses.replace(item, words=()) for item in none.items))
+    assert compare(bare) == []
+    told = compare(bare, [control([["1"]] * 6, "zoo/a"), control([["1", "2", "2"]] * 6, "zoo/b")])
+    assert [(c.spend, c.member, c.remedy) for c in told] == [
+        ("equal calls", False, None), ("equal tokens", False, None)]  # fmt: skip
+
+
+def test_seats_that_answer_each_other_in_the_first_round_are_no_draws_and_only_the_first_is_alone() -> None:
+    sides = dataclasses.replace(panel([["2", "1"]] * 20, ["zoo/a", "zoo/a"], calls=3), method="mad")
+    assert against_self_consistency(sides, []) is None
+    assert not is_self_consistency(sides)
+    told = against_best_single(sides)
+    assert told is not None
+    assert (told.chosen, told.control_accuracy) == (("agent 1",), 0.0)
 
 
 def test_holm_is_over_the_family_and_enters_the_sentence() -> None:
-    council = drawn([0.8] * 5, [f"zoo/{i}" for i in range(5)], n=60)
-    weak = drawn([0.75] * 5, ["zoo/0"] * 5, n=60, name="sc", seed=5)
-    [told] = [c for c in compare(council, [weak]) if c.spend == "equal calls"]
-    family = holm_adjusted([told] * 4)
-    assert [c.p_adjusted for c in family] == [min(1.0, 4 * told.test.p)] * 4
-    assert ("Holm's p over the sweep" in verdict(family[:1]).words) == (told.difference.low > 0)
+    [told] = [c for c in settled(12, 2) if c.spend == "equal calls"]
+    few, many = holm_adjusted([told] * 2), holm_adjusted([told] * 40)
+    assert [c.p_adjusted for c in few] == [2 * told.test.p] * 2
+    assert "; Holm's p over the sweep = 0.026" in verdict(few[:1]).words
+    assert "may be chance" not in verdict(few[:1]).words
+    assert "; Holm's p over the sweep = 0.52, so that this may be chance" in verdict(many[:1]).words
+    [lost] = [c for c in settled(2, 12) if c.spend == "equal calls"]
+    assert "Holm" not in verdict(holm_adjusted([lost])).words
 
 
 def test_the_halves_are_even_and_follow_the_seed() -> None:

@@ -194,6 +194,16 @@ def test_a_failed_seat_is_not_wrong_and_an_unreadable_answer_is_not_right() -> N
     assert alone.spend.calls == 0.5
 
 
+@pytest.mark.parametrize("seats", [4, 17])
+def test_a_seat_that_answers_a_few_easy_questions_is_not_the_best_council(seats: int) -> None:
+    rows: list[list[str | None]] = [[*row] for row in drawn([0.7] * (seats - 1), 400)]
+    found = recommend(panel([[[*row, KEY if q % 10 == 0 else None] for q, row in enumerate(rows)]]))
+    assert found.kept.seats != (seats - 1,)
+    assert all(len(choice.seats) > 1 or choice.seats[0] < seats - 1 for choice in found.front)
+    assert found.kept.n >= 0.9 * found.measured
+    assert any(f"of {found.subsets} sub-councils answered less than 95 %" in note for note in found.notes)
+
+
 def test_seats_without_first_answers_and_questions_without_keys_are_counted() -> None:
     given = panel([[[*row, None] for row in drawn([0.8, 0.7], 30)]])
     items = (*given.items, Item("open", None, ((Word("x", "x", None), Word("y", "y", None), None),), None, None))

@@ -157,7 +157,7 @@ def test_few_match_many_within_the_margin_or_not_or_nobody_knows() -> None:
     same = matches(council("few", ["a", "b"], [1.0, 0.0] * 200), many)
     assert same.matches is True
     assert same.words == (
-        "2 agents of 2 models (few) match 16 agents of one model (many): +0.0 points [0.0, 0.0] (margin 1; 2 against "
+        "2 agents of 2 models (few) match 16 agents of one model (many): +0.0 points [−0.9, 0.9] (margin 1; 2 against "
         "16 calls; n = 400)"
     )
     worse = matches(council("few", ["a", "b"], [1.0, 0.0, 0.0, 0.0] * 100), many)
@@ -168,6 +168,13 @@ def test_few_match_many_within_the_margin_or_not_or_nobody_knows() -> None:
     assert noisy.matches is None
     assert "are not shown to match" in noisy.words
     assert matches(council("few", ["a", "b"], (rng.random(400) < 0.5).astype(float).tolist()), many, 0.2).matches
+
+
+def test_a_few_questions_without_a_difference_do_not_show_a_match() -> None:
+    few, many = (council(name, ["a"], [1.0, 0.0] * 10) for name in ("few", "many"))
+    told = matches(few, many)
+    assert (told.matches, told.difference.value) == (None, 0.0)
+    assert told.difference.low == pytest.approx(-(1 - 0.025 ** (1 / 20)), abs=1e-6)
 
 
 def test_only_shared_questions_count() -> None:

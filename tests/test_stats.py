@@ -82,6 +82,17 @@ def test_bootstrap_interval_equals_the_normal_one_for_many_values() -> None:
     assert found.high - found.low == pytest.approx(2 * 1.96 * deviation, rel=0.08)
 
 
+def test_the_interval_is_that_of_the_bootstrap_unless_few_questions_differ() -> None:
+    many = [1] * 12 + [0] * 88, [0] * 12 + [0] * 80 + [1] * 8
+    assert stats.paired_difference(*many, seed=3) == stats.paired_bootstrap(*many, seed=3)
+    few = [1] * 4 + [0] * 96, [0] * 100
+    found = stats.paired_difference(*few)
+    assert found.value == 0.04
+    assert found.low == pytest.approx(stats.clopper_pearson(4, 100)[0] - stats.clopper_pearson(0, 100)[1])
+    assert found.high == pytest.approx(stats.clopper_pearson(4, 100)[1])
+    assert stats.paired_difference(*few[::-1]).low == pytest.approx(-found.high)
+
+
 def test_clusters_widen_the_interval_of_repeated_values() -> None:
     credits = [0.0, 1.0] * 20
     alone = stats.cluster_bootstrap(credits, list(range(40)))

@@ -1,7 +1,8 @@
 """Does the council pay? Paired comparisons with what the same spend buys otherwise, and the verdict in words.
 
-The control is chosen by cross-fitting: on each half of the questions it is what did best on the other half, so the
-choice favours nobody.
+The control is chosen by cross-fitting: on each half of the questions it is what did best on the other half. So its
+accuracy is not made better by the choice; it is that of a control picked on half as many questions, which with few
+questions or members alike need not be the best one.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ _LEVEL = 0.05
 """A test with a larger p does not confirm what the interval says."""
 _ZERO = 1e-9
 """Differences of fractional credits that cancel leave less than this."""
+_ITSELF = "the council is such a vote itself"
+_TURNS = ("mad",)
+"""Methods whose seats speak one after the other within the first round: only the first speaker has heard nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Comparison:
     council_accuracy: float
     control_accuracy: float
     difference: Estimate
-    """Council's minus control's accuracy, in [−1, 1]; paired bootstrap over questions."""
+    """Council's minus control's accuracy, in [−1, 1]; `stats.paired_difference`."""
     test: McNemar
     """First is the council."""
     council_calls: float | None
@@ -72,6 +76,8 @@ class Comparison:
     """How to record the control at equal spend that is missing."""
     lacking: tuple[str, ...] = ()
     """Models of the council that could not compete as the control: too few draws of them are recorded."""
+    best_competes: bool = True
+    """Whether the model of a member that does best alone was among those the control was chosen from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +223,7 @@ def _crossed(panel: Panel, sides: Sequence[_Side], spend: Spend, note: str | Non
         n=int(both.sum()),
         council_accuracy=float(ours.mean()),
         control_accuracy=float(theirs.mean()),
-        difference=stats.paired_bootstrap(ours.tolist(), theirs.tolist(), seed=seed),
+        difference=stats.paired_difference(ours.tolist(), theirs.tolist(), seed=seed),
         test=stats.mcnemar(council.whole_Q[both].tolist(), whole_Q[both].tolist()),
         council_calls=float(np.mean([calls(item) for item, kept in zip(panel.items, both, strict=True) if kept])),
         control_calls=float(calls_Q[both].mean()),
@@ -261,7 +267,8 @@ def _left_out(panel: Panel, both: NDArray[np.bool_]) -> str | None:
 def against_best_single(panel: Panel, *, seed: int = 0) -> Comparison | None:
     """The council against its best member alone, chosen on the other half of the questions.
 
-    A member's credit is that of its first answer, before it heard anybody; of several draws of a seat the first counts.
+    A member's credit is that of its first answer, before it heard anybody; of several draws of a seat the first counts,
+    and of seats that speak one after the other the first.
 
     Args:
         panel: a council that spends more than one call on a question; else there is nothing to compare.
@@ -280,7 +287,7 @@ def _alone(panel: Panel) -> list[_Side]:
     right = right_Q_A(panel, 0)
     firsts = [(place, member) for place, member in enumerate(panel.members) if member.draw == 0]
     sides = []
-    for place, member in firsts:
+    for place, member in firsts[:1] if panel.method in _TURNS else firsts:
         if np.isnan(right[:, place]).all():
             continue
         said = [item.words[0][place] if item.words else None for item in panel.items]
@@ -305,19 +312,21 @@ def _word_tokens(word: Word | None) -> float:
 
 
 def draws(panel: Panel) -> dict[str, list[int]]:
-    """Model → places of its draws among the panel's members: several samples of a seat, or seats without persona."""
+    """Model → places of its draws among the panel's members: samples of seats without a persona.
+
+    Seats that answer each other in the first round are no draws.
+    """
     found: dict[str, list[int]] = {}
     for place, member in enumerate(panel.members):
-        if member.persona is None:
+        if member.persona is None and panel.method not in _TURNS:
             found.setdefault(member.model, []).append(place)
     return found
 
 
 def is_self_consistency(panel: Panel) -> bool:
     """Whether the panel is nothing but draws of one model: one round, no persona, at least two members."""
-    return panel.rounds == 1 and len(panel.members) > 1 and len(places := draws(panel)) == 1 and sum(
-        map(len, places.values())
-    ) == len(panel.members)  # fmt: skip
+    n = len(panel.members)
+    return panel.rounds == 1 and n > 1 and [len(places) for places in draws(panel).values()] == [n]
 
 
 def against_self_consistency(
@@ -352,7 +361,17 @@ def _against(panel: Panel, recorded: Sequence[_Draws], spend: Spend, seed: int) 
     most = max((side.calls for side in eligible), default=0)
     used = enough or [side for side in eligible if side.calls == most]
     found = _crossed(panel, used, spend, _how(panel, used, spend), seed)
-    return None if found is None else dataclasses.replace(found, lacking=_lacking(panel, used))
+    if found is None:
+        return None
+    competes = not {side.model for side in used}.isdisjoint(_best_alone(panel, seed) or members)
+    return dataclasses.replace(found, lacking=_lacking(panel, used), best_competes=competes)
+
+
+def _best_alone(panel: Panel, seed: int) -> tuple[str, ...]:
+    """Models of the members that do best alone, those of each half found on the other; empty: nobody knows."""
+    sides = _alone(panel)
+    choice_Q = _chosen(sides, halves([item.question_id for item in panel.items], seed))
+    return () if choice_Q is None else tuple(dict.fromkeys(sides[i].model for i in choice_Q.tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,7 +480,7 @@ def _how(panel: Panel, used: Sequence[_Side], spend: Spend) -> str | None:
         parts.append(_unequal(panel, used, spend))
     if any(side.source == panel.source for side in used):
         whole = is_self_consistency(panel)
-        parts.append("the council is such a vote itself" if whole else "the draws are the council's own first answers")
+        parts.append(_ITSELF if whole else "the draws are the council's own first answers")
     return "; ".join(parts) or None
 
 
@@ -496,17 +515,20 @@ def compare(
     recorded = _recorded(panel, controls)
     votes = [_against(panel, recorded, "equal calls", seed), _against(panel, recorded, "equal tokens", seed)]
     found = [comparison for comparison in (alone, *votes) if comparison is not None]
-    if any(c.equal and c.spend == "equal calls" for c in found):
+    if not panel.members or any(c.equal and c.best_competes and c.spend == "equal calls" for c in found):
         return found
     remedy = command or _remedy(panel, seed)
     return [dataclasses.replace(comparison, remedy=remedy) for comparison in found]
 
 
 def wanted(panel: Panel, *, seed: int = 0) -> tuple[str, int]:
-    """The control that equal calls ask for: the model of the best member (of one half, chosen on the other), draws."""
-    choice_Q = _chosen(sides := _alone(panel), halves([item.question_id for item in panel.items], seed))
-    best = panel.members[0].model if choice_Q is None else sides[int(choice_Q[0])].model
-    return best, _whole_number(per_question(panel, calls) or 0.0)
+    """The control that equal calls ask for: the model of the best member (of one half, chosen on the other), draws.
+
+    Args:
+        panel: with at least one member.
+    """
+    best = _best_alone(panel, seed) or (panel.members[0].model,)
+    return best[0], _whole_number(per_question(panel, calls) or 0.0)
 
 
 def _remedy(panel: Panel, seed: int) -> str:
@@ -528,7 +550,8 @@ def holm_adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
 def verdict(comparisons: Sequence[Comparison]) -> Verdict:
     """In words, at equal spend: it rests on equal calls, and names equal tokens where these disagree.
 
-    A council pays where the interval of the difference is above 0 and McNemar's test agrees at 5 %.
+    A council pays where the interval of the difference is above 0 and McNemar's test agrees at 5 %, and the best member
+    could compete as the control: to beat the self-consistency of another model alone leaves it open.
 
     Args:
         comparisons: of one council.
@@ -536,18 +559,25 @@ def verdict(comparisons: Sequence[Comparison]) -> Verdict:
     of = {comparison.spend: comparison for comparison in comparisons}
     calls, tokens = of.get("equal calls"), of.get("equal tokens")
     told = next((c for c in (calls, tokens) if c is not None and c.equal), calls or tokens)
-    if told is None:
-        return _unknown(of.get("one call"))
+    alone = of.get("one call")
+    open_ = told is not None and _verb(told) == "pays" and not told.best_competes
+    if told is None or (open_ and alone is not None and _verb(alone) == "loses"):
+        return _unknown(alone)
     if not told.equal:
         return _uneven(told)
-    words = f"the council {_verb(told)} here: {points(told.difference)} over {_whose(told)} at the same {_spent(told)}"
-    return Verdict(_verb(told) == "pays", words + _doubts(told, tokens), told)
+    head = "whether the council pays is not known" if open_ else f"the council {_verb(told)} here"
+    words = f"{head}: {points(told.difference)} over {_whose(told)} at the same {_spent(told)}{_doubts(told, tokens)}"
+    return Verdict(None, words + _then(told), told) if open_ else Verdict(_verb(told) == "pays", words, told)
 
 
 def _verb(told: Comparison) -> str:
-    if told.test.p >= _LEVEL:
+    if told.test.p >= _LEVEL or not _excludes_0(told.difference):
         return "does not pay"
-    return "pays" if told.difference.low > _ZERO else "loses" if told.difference.high < -_ZERO else "does not pay"
+    return "pays" if told.difference.low > 0 else "loses"
+
+
+def _excludes_0(difference: Estimate) -> bool:
+    return difference.low > _ZERO or difference.high < -_ZERO
 
 
 def points(difference: Estimate) -> str:
@@ -566,9 +596,9 @@ def _tenth(share: float) -> str:
 
 
 def _whose(told: Comparison) -> str:
-    if told.member:
+    if told.best_competes:
         return "the best member's self-consistency"
-    return "the self-consistency of a model that is no member"
+    return f"the self-consistency of a {'member that is not its best' if told.member else 'model that is no member'}"
 
 
 def _spent(told: Comparison) -> str:
@@ -601,20 +631,21 @@ def _p(p: float) -> str:
     return f"= {p:.2g}" if p >= 1e-4 else "< 0.0001"
 
 
-def _doubts(told: Comparison, tokens: Comparison | None) -> str:
-    """What speaks against the sentence: the other spend, the number of tests, members whose draws are missing."""
-    parts = []
+def _doubts(told: Comparison, tokens: Comparison | None = None) -> str:
+    """What speaks against the sentence: the other spend, the tests that disagree or are many, members without draws."""
+    parts = [_ITSELF] if told.note is not None and _ITSELF in told.note else []
     if tokens is not None and tokens is not told and _verb(tokens) != _verb(told):
         cheaper = (tokens.control_tokens or 0) < (tokens.council_tokens or 0) and _verb(tokens) != "pays"
         if tokens.equal or cheaper:
             spent = "at the same tokens" if tokens.equal else "even at fewer tokens"
             parts.append(f"{spent} it {_verb(tokens)}: {points(tokens.difference)}")
     if told.p_adjusted is not None and _verb(told) == "pays":
-        parts.append(f"Holm's p over the sweep {_p(told.p_adjusted)}")
-    if told.test.p >= _LEVEL and abs(told.difference.low + told.difference.high) > abs(
-        told.difference.low - told.difference.high
-    ):
+        open_ = ", so that this may be chance" if told.p_adjusted >= _LEVEL else ""
+        parts.append(f"Holm's p over the sweep {_p(told.p_adjusted)}{open_}")
+    if told.test.p >= _LEVEL and _excludes_0(told.difference):
         parts.append("the interval excludes 0, McNemar's test does not: ask more questions")
+    elif told.test.p < _LEVEL and not _excludes_0(told.difference):
+        parts.append("McNemar's test finds a difference, the interval holds 0: ask more questions")
     if told.lacking:
         parts.append(f"too few draws to compete: {', '.join(told.lacking)}")
     return "".join(f"; {part}" for part in parts)
@@ -630,11 +661,11 @@ def _uneven(told: Comparison) -> Verdict:
         f"{head}: {points(told.difference)} over {_whose(told)} at fewer calls ({spent}; n = {told.n:,}, "
         f"McNemar p {_p(told.test.p)})"
     )
-    return Verdict(None if ahead else False, words + _then(told), told)
+    return Verdict(None if ahead else False, words + _doubts(told) + _then(told), told)
 
 
 def _unknown(alone: Comparison | None) -> Verdict:
-    """Without self-consistency: a council that loses to one call of a member does not pay; else nobody knows."""
+    """Without draws of the best member: a council that loses to one call of it does not pay; else nobody knows."""
     if alone is None:
         words = "nothing to compare with: no member's own answers to questions with a key, or a member alone"
         return Verdict(None, words, None)
@@ -642,11 +673,11 @@ def _unknown(alone: Comparison | None) -> Verdict:
     loses = _verb(alone) == "loses"
     open_ = "whether the council pays at equal spend is not known"
     words = (
-        f"{'the council loses here to less than its spend' if loses else open_}: self-consistency is not recorded; "
-        f"{gain} over its best member alone ({alone.control.removesuffix(' alone')}; n = {alone.n:,}, McNemar p "
-        f"{_p(alone.test.p)}) at {_number(times)} times the calls"
+        f"{'the council loses here to less than its spend' if loses else open_}: the best member's self-consistency is "
+        f"not recorded; {gain} over its best member alone ({alone.control.removesuffix(' alone')}; n = {alone.n:,}, "
+        f"McNemar p {_p(alone.test.p)}) at {_number(times)} times the calls"
     )
-    return Verdict(False if loses else None, words + _then(alone), alone)
+    return Verdict(False if loses else None, words + _doubts(alone) + _then(alone), alone)
 
 
 def _then(told: Comparison) -> str:

@@ -27,8 +27,10 @@ TOLERANCE = 0.005
 """The loss of accuracy that is accepted, as a share: half a point."""
 _SAME = Estimate(0.0, 0.0, 0.0, 1.0)
 """All seats against themselves."""
-_FEW = 10
-"""With fewer questions on which two councils differ, the bootstrap's interval is too narrow."""
+_ANSWERED = 0.95
+"""Share of the calibration half that a sub-council must have answered to be chosen."""
+_ZERO = 1e-9
+"""Differences of fractional credits that cancel leave less than this."""
 
 Unit = Literal["US dollars", "tokens", "calls"]
 Loss = Literal["gain", "no loss", "loss", "open"]
@@ -132,10 +134,11 @@ def recommend(
 ) -> Recommendation:
     """Which seats of a council to keep, from the first answers of a stored run.
 
-    Every sub-council is a plain plurality of its seats' first answers, ties at their expectation. Of all of them, the
-    cheapest is kept whose accuracy on the calibration half is at most `tolerance` below the best one's there; the other
-    half says what that costs: a paired interval against all seats, which decides between a gain (its lower end is above
-    0), no measurable loss (its lower end is at or above −tolerance), a loss (its upper end is below 0), and open.
+    Every sub-council is a plain plurality of its seats' first answers, ties at their expectation. Of those that
+    answered at least 95 % of the calibration half, the cheapest is kept whose accuracy there is at most `tolerance`
+    below the best one's; the other half says what that costs: a paired interval against all seats, which decides
+    between a gain (its lower end is above 0), no measurable loss (its lower end is at or above −tolerance), a loss (its
+    upper end is below 0), and open.
 
     Args:
         panel: of a run whose seats answer for themselves in the first round, with keys.
@@ -155,7 +158,7 @@ def recommend(
     half_Q = halves(ballots.ids, seed)
     first, second = np.flatnonzero(~half_Q), np.flatnonzero(half_Q)
     members_M_A, searched = _candidates(ballots, first)
-    accuracy_M = plurality_accuracy(*ballots.part(first), members_M_A)
+    accuracy_M = _accuracies(ballots, first, members_M_A)
     price_M = members_M_A @ ballots.price_A
     judge = _Judge(ballots, first, second, seed, tolerance)
     front = tuple(judge.choice(members_M_A[i]) for i in _front(accuracy_M, price_M))
@@ -164,7 +167,8 @@ def recommend(
         panel=panel, seed=seed, tolerance=tolerance, unit=ballots.unit, searched=searched, subsets=len(members_M_A),
         calibration=len(first), measured=len(second), full=judge.choice(judge.all_A), front=front,
         kept=judge.choice(members_M_A[_cheapest(accuracy_M, price_M, tolerance)]),
-        seats=tuple(judge.seat(place, delta) for place, delta in enumerate(delta_A)), notes=_notes(panel, ballots),
+        seats=tuple(judge.seat(place, delta) for place, delta in enumerate(delta_A)),
+        notes=_notes(panel, ballots, accuracy_M),
     )  # fmt: skip
 
 
@@ -230,6 +234,19 @@ def _candidates(
     return np.unique(np.array(tried), axis=0), "greedy"
 
 
+def _accuracies(ballots: _Ballots, rows: NDArray[np.int64], members_M_A: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(subsets,): how often each is right; NaN: it answered too few of the questions to be compared with the others."""
+    import numpy as np
+
+    votes_Q_A, right_Q_A = ballots.part(rows)
+    accuracy_M = plurality_accuracy(votes_Q_A, right_Q_A, members_M_A)
+    known_Q_A = ~np.isnan(right_Q_A)
+    if known_Q_A.all():
+        return accuracy_M
+    answered_M = plurality_accuracy(np.where(known_Q_A, 0, -1), known_Q_A.astype(np.float64), members_M_A)
+    return np.where(answered_M >= _ANSWERED, accuracy_M, np.nan)
+
+
 def _grown(ballots: _Ballots, rows: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
     """From nobody to all: each step seats whoever helps most."""
     import numpy as np
@@ -258,7 +275,7 @@ def _best_step(
 
     next_M_A = np.repeat(now_A[None], len(movable), axis=0)
     next_M_A[np.arange(len(movable)), movable] ^= True
-    accuracy_M = plurality_accuracy(*ballots.part(rows), next_M_A)
+    accuracy_M = _accuracies(ballots, rows, next_M_A)
     best = np.lexsort((next_M_A @ ballots.price_A, -np.nan_to_num(accuracy_M, nan=-1.0)))[0]
     chosen: NDArray[np.bool_] = next_M_A[best]
     return chosen
@@ -313,8 +330,8 @@ class _Judge:
             names = ", ".join(str(ballots.members[place] + 1) for place in np.flatnonzero(sits_A))
             raise DataError("the half to measure on", f"none of its questions was answered by seat {names}",
                             hint="take a run with more answered questions, or another --seed")  # fmt: skip
-        same = bool(sits_A.all())
-        difference = _SAME if same else _difference(credit[both], whole[both], self.seed)
+        pairs = credit[both].tolist(), whole[both].tolist()
+        difference = _SAME if sits_A.all() else stats.paired_difference(*pairs, seed=self.seed)
         return Choice(
             seats=tuple(ballots.members[place] for place in np.flatnonzero(sits_A)),
             chosen_on=float(plurality_accuracy(*ballots.part(self.first), sits_A[None])[0]),
@@ -345,22 +362,11 @@ def judge(difference: Estimate, tolerance: float) -> Loss:
         difference: of shares, in [−1, 1], with its 95 % interval; its p-value is not used.
         tolerance: in [0, 1].
     """
-    if difference.low > 0:
+    if difference.low > _ZERO:
         return "gain"
-    if difference.low >= -tolerance:
+    if difference.low >= -tolerance - _ZERO:
         return "no loss"
-    return "loss" if difference.high < 0 else "open"
-
-
-def _difference(first: NDArray[np.float64], second: NDArray[np.float64], seed: int) -> Estimate:
-    """Paired bootstrap; where the two hardly differ, no narrower than the exact bounds of what is lost and won."""
-    found = stats.paired_bootstrap(first.tolist(), second.tolist(), seed=seed)
-    lost, won, n = int((first < second).sum()), int((first > second).sum()), len(first)
-    if lost + won >= _FEW:
-        return found
-    (least_lost, most_lost), (least_won, most_won) = stats.clopper_pearson(lost, n), stats.clopper_pearson(won, n)
-    low, high = min(found.low, least_won - most_lost), max(found.high, most_won - least_lost)
-    return Estimate(found.value, low, high, found.p)
+    return "loss" if difference.high < -_ZERO else "open"
 
 
 def _sum(spends: Sequence[Spend]) -> Spend:
@@ -392,7 +398,9 @@ def _deltas(panel: Panel, ballots: _Ballots, embed: Embed) -> list[float | None]
 # --- in words --------------------------------------------------------------------------------------------------------
 
 
-def _notes(panel: Panel, ballots: _Ballots) -> tuple[str, ...]:
+def _notes(panel: Panel, ballots: _Ballots, accuracy_M: NDArray[np.float64]) -> tuple[str, ...]:
+    import numpy as np
+
     found = []
     if panel.rounds > 1:
         found.append(
@@ -406,6 +414,12 @@ def _notes(panel: Panel, ballots: _Ballots) -> tuple[str, ...]:
     unkeyed = len(panel.items) - len(ballots.ids)
     if unkeyed:
         found.append(f"{unkeyed} of {len(panel.items)} questions have no key, or failed, and are left out")
+    thin = int(np.isnan(accuracy_M).sum())
+    if thin:
+        found.append(
+            f"{thin} of {len(accuracy_M)} sub-councils answered less than {100 * _ANSWERED:g} % of the calibration "
+            "half and could not be chosen"
+        )
     if _alike([panel.members[m] for m in ballots.members]):
         found.append("some seats have the same model and persona: how many of them stay matters, not which")
     return tuple(found) + tuple(f"{reason}: {count}" for reason, count in panel.omitted.items())

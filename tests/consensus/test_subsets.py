@@ -80,6 +80,18 @@ def test_what_nobody_of_the_subset_is_known_for_is_neither_right_nor_wrong() -> 
     np.testing.assert_array_equal(plurality_accuracy(votes, right, members), [0.5, 0.0, np.nan])
 
 
+@pytest.mark.parametrize("tie", ["fractional", "first"])
+def test_a_leading_answer_of_which_nobody_knows_whether_it_is_right_has_no_credit(tie: str) -> None:
+    nan = float("nan")
+    votes = codes([["a", "a", "b"], ["a", "b", None], ["a", "a", "b"]])
+    right = np.array([[nan, nan, 0.0], [nan, 0.0, nan], [nan, 1.0, 0.0]])
+    members = np.array([[True, True, True], [False, True, True]])
+    found = plurality_credit(votes, right, members, tie)
+    half = 0.5 if tie == "fractional" else 1.0
+    np.testing.assert_array_equal(found, [[nan, nan, 1.0], [nan, 0.0, half]])
+    np.testing.assert_allclose(plurality_accuracy(votes, right, members, tie), [1.0, half / 2])
+
+
 def test_no_question_and_no_subset() -> None:
     assert plurality_credit(codes([]), np.zeros((0, 0)), np.zeros((1, 0), bool)).shape == (1, 0)
     assert np.isnan(plurality_accuracy(codes([]), np.zeros((0, 0)), np.zeros((1, 0), bool))).all()

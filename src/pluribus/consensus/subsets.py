@@ -46,12 +46,13 @@ def plurality_credit(
 
     Args:
         codes_Q_A: as `codes` gives them; −1 abstains.
-        right_Q_A: 1, 0 or NaN (unknown, or nothing said) per answer; voters with the same code agree on it.
+        right_Q_A: 1, 0 or NaN (unknown, or nothing said) per answer; what is known of an answer of one voter holds for
+            the same answer of another.
         members_M_A: which voters sit in each of M subsets.
         tie: fractional or first.
 
-    Returns: (subsets, questions), in [0, 1]; a subset that only abstains has 0; NaN where the rightness of no
-        voter of the subset is known: there is no key, or all of them failed.
+    Returns: (subsets, questions), in [0, 1]; a subset that only abstains has 0; NaN where nobody knows whether a
+        leading answer is right, or the whole subset failed.
     """
     import numpy as np
 
@@ -114,6 +115,7 @@ def _credits(
     hot_C_A_K = (np.arange(n_c)[:, None, None] == codes_K_A.T).astype(np.float32)
     right_C_1_K = (hot_C_A_K * (right_K_A.T > 0)).any(axis=1, keepdims=True)
     known_A_K = (~np.isnan(right_K_A)).T.astype(np.float32)
+    dark_C_1_K = hot_C_A_K.any(axis=1, keepdims=True) & ~(hot_C_A_K * known_A_K).any(axis=1, keepdims=True)
     step = max(1, _CELLS // max(1, n_c * len(codes_K_A)))
     for at in range(0, len(members_M_A), step):
         sits_M_A = members_M_A[at : at + step].astype(np.float32)
@@ -122,7 +124,9 @@ def _credits(
         lead_C_M_K = votes_C_M_K == most_M_K
         credit_M_K = _count(lead_C_M_K & right_C_1_K) / _count(lead_C_M_K)
         if tie == "first":
-            _settle(credit_M_K, lead_C_M_K, codes_K_A, right_K_A, sits_M_A)
+            _settle(credit_M_K, lead_C_M_K, codes_K_A, right_C_1_K[:, 0], sits_M_A)
+        if dark_C_1_K.any():
+            credit_M_K[(lead_C_M_K & dark_C_1_K).any(axis=0)] = np.nan
         credit_M_K[most_M_K == 0] = 0.0
         credit_M_K[sits_M_A @ known_A_K == 0] = np.nan
         yield slice(at, at + step), credit_M_K
@@ -141,7 +145,7 @@ def _settle(
     credit_M_K: NDArray[np.float64],
     lead_C_M_K: NDArray[np.bool_],
     codes_K_A: NDArray[np.int64],
-    right_K_A: NDArray[np.float64],
+    right_C_K: NDArray[np.bool_],
     sits_M_A: NDArray[np.float32],
 ) -> None:
     """Where right and wrong answers share the lead, the one that the first of the subset's voters gave counts."""
@@ -151,4 +155,4 @@ def _settle(
     for voter in reversed(range(codes_K_A.shape[1])):
         code = codes_K_A[kind, voter]
         leads = (sits_M_A[subset, voter] > 0) & (code >= 0) & lead_C_M_K[code, subset, kind]
-        credit_M_K[subset[leads], kind[leads]] = right_K_A[kind[leads], voter]
+        credit_M_K[subset[leads], kind[leads]] = right_C_K[code[leads], kind[leads]]
