@@ -79,7 +79,7 @@ def test_copies_do_not_pay_and_are_one_voice(tmp_path: Path, kstar: Any) -> None
     council, controls = walked(tmp_path, Process((0.6,) * 4, copies=True, samples=4, tau=1.0, questions=100))
     said = verdict(compare(council, controls))
     assert said.pays is False
-    assert said.words.startswith("the council does not pay here: +0.0 points [0.0, 0.0] over the best member's self-")
+    assert said.words.startswith("the council does not pay here: +0.0 points [−3.6, 3.6] over the best member's self-")
     assert "at the same calls (4; m" in said.words
     found = kstar(council)
     assert found.Nstar == pytest.approx(1.0, abs=1e-6)

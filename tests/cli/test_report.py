@@ -130,7 +130,7 @@ def test_no_call_is_made_and_the_same_report_is_the_same_file(report: Run, name:
 
 
 def test_what_is_not_there(pluribus: Run, name: str) -> None:
-    assert "unknown run 'nothing'" in pluribus("report", "nothing").complaint()
+    assert "unknown run or sweep 'nothing'; there are: " in pluribus("report", "nothing").complaint()
     assert "unknown embedder" in pluribus("report", name, "--embedder", "nothing").complaint()
 
 

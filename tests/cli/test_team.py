@@ -80,3 +80,11 @@ def test_a_run_without_ratings(pluribus: Run, council: Run) -> None:
 
 def test_more_than_there_are(pluribus: Run, name: str) -> None:
     assert "keep is 9 of 4 seats" in pluribus("team", name, "--keep", "9").complaint()
+
+
+def test_a_run_with_a_seed_below_zero_has_intervals_too(pluribus: Run, council: Run) -> None:
+    file = council(method="dylan", seed=-1, settings={"num_rounds": 1})
+    name = pluribus("run", file, "--json").object["run"]
+    said = pluribus("team", name, "--keep", "2", "--json")
+    assert said.code == 0
+    assert all(seat["interval"] for seat in said.object["seats"])

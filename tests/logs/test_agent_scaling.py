@@ -136,6 +136,22 @@ def test_answers_that_do_not_match_the_agents_are_counted_and_read_from_the_text
     assert panel.omitted == {history.MISMATCHED: 1}
 
 
+def test_rounds_and_verdicts_that_can_not_be_read_are_counted(lines: Lines) -> None:
+    whole = spoken(["{final answer: 1}", "{final answer: 2}"], [1.0, 2.0], 1.0)
+    odd = {"final_answers": "1", "final_answer_iscorr": None}
+    found = one(
+        lines(
+            [
+                {"0": whole, "-1": whole, "99999": whole, "about": {"seed": 1}},
+                {"0": whole | {"final_answer_iscorr": [True]}},
+                {"0": whole | odd},
+            ]
+        )
+    )
+    assert found.omitted == {history.NO_NUMBER: 2, history.MISJUDGED: 1, history.MISMATCHED: 1}
+    assert answers(panel_of_recording(found)) == [["1", "2"]] * 3
+
+
 def test_answers_of_nobody_and_ids_that_stand_twice_are_counted(lines: Lines) -> None:
     whole = spoken(["{final answer: 1}", "{final answer: 2}"], [1.0, 2.0], 1.0) | {"question_id": "q"}
     nobody = {"responses": {}, "final_answers": [1.0], "answer": 1.0}

@@ -14,10 +14,12 @@ from pluribus.cli import main
 from pluribus.embedders import open_embedder
 from pluribus.panel import Panel
 from pluribus.reports import Material, measure
+from pluribus.reports.figured import accuracy_by_agents
 from pluribus.reports.fits import aligned, few_against_many, fitted
 from pluribus.reports.material import conditions
 from pluribus.reports.moved import counted
 from pluribus.reports.page import Lead, Page
+from pluribus.reports.plots import offsets
 from pluribus.reports.sections import page, summary
 
 Make = Callable[..., Any]
@@ -70,6 +72,28 @@ def test_a_sweep_names_its_own_lines(panel: PanelOf) -> None:
 
 
 # --- sections --------------------------------------------------------------------------------------------------------
+
+
+def test_where_a_recording_lies_names_no_line(panel: PanelOf) -> None:
+    told = [panel([[["0", "0"]]], name=stem, settings={"files": [f"/logs/{stem}.jsonl"]}) for stem in ("a", "b")]
+    assert set(conditions(told, {})) == {"m · no personas · vote"}
+
+
+def test_the_points_of_many_lines_stay_inside_the_axes(panel: PanelOf, measured: Make) -> None:
+    sizes = [panel([[["0"] * n]], name=f"{m}{n}", models=[f"vllm/{m}"] * n) for m in "abcdef" for n in (2, 4)]
+    (drawn,) = accuracy_by_agents(measured(*sizes), {})
+    low, high = drawn.x.limits or (0.0, 0.0)
+    most = 2 ** max(offsets(len(drawn.series)))
+    assert low < 2 / most < 4 * most < high
+
+
+def test_one_council_beside_its_controls_is_told_in_its_own_words(panel: PanelOf, measured: Make) -> None:
+    said = [[["0", "1"]], [["1", "1"]], [["2", "0"]]]
+    council = panel(said, models=["vllm/a", "vllm/b"], name="mixed")
+    draws = panel(said, models=["vllm/a"] * 2, name="draws")
+    told = summary(measured(council, draws))
+    assert "of 1 council" not in told
+    assert told.endswith("1 more is one model's self-consistency, the control.")
 
 
 def test_one_vote_has_no_rounds_and_no_curves(panel: PanelOf, measured: Make) -> None:

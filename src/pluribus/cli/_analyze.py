@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json as jsonlib
 import re
-import sys
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -32,11 +27,10 @@ from pluribus.analyze import (
     robustness,
 )
 from pluribus.cli import _screen
-from pluribus.cli._panels import panels
-from pluribus.embedders import Embedder, open_embedder
-from pluribus.errors import MissingDependency
-from pluribus.panel import Panel
+from pluribus.cli._embedding import embedding, opened
+from pluribus.cli._panels import distinct, panels
 from pluribus.store import Store
+from pluribus.store.files import make_folder
 from pluribus.tables import write_tables
 
 _NAMES = 48
@@ -44,7 +38,6 @@ _NAMES = 48
 _PARTS, _UNBOUNDED = 4, 1_000
 _DETAILED = 3
 """Up to so many runs are printed in full; more are a line each."""
-_PLAIN_EVERY_S = 2.0
 KINDS: Mapping[str, type] = {
     "file_summary": FileRow, "round_table": RoundRow, "question_table": QuestionRow, "agent_table": AgentRow,
     "move_table": MoveRow, "robustness": RobustnessRow,
@@ -66,10 +59,11 @@ def measure(
 ) -> int:
     """Measures the runs under each embedder, writes the tables and prints what is in them."""
     kind = mode_of(mode)
-    found = _distinct(panels(runs, home))
+    found = distinct(panels(runs, home))
     with Store.open(home) as store, embedding() as progress:
         folder = output_dir or store.path.parent / "analysis" / _folder_name([panel.name for panel in found])
         chosen = opened(embedders, store, progress)
+        make_folder(folder)
         by_embedder = {
             embed.name: [
                 analyze(panel, embed, embedder=embed.name, mode=kind, text=text, union=union, sample=sample)
@@ -91,15 +85,6 @@ def measure(
     return cli.OK
 
 
-def _distinct(found: Sequence[Panel]) -> list[Panel]:
-    """Panels under names that tell them apart; one that was named twice comes once."""
-    once = list({(panel.name, panel.source): panel for panel in found}.values())
-    times = Counter(panel.name for panel in once)
-    return [
-        panel if times[panel.name] == 1 else replace(panel, name=f"{panel.name} ({panel.source})") for panel in once
-    ]
-
-
 def _folder_name(names: Sequence[str]) -> str:
     """
     >>> _folder_name(["vote-gsm8k-1a"]), _folder_name(["a b/c", "d", "e"])
@@ -110,55 +95,7 @@ def _folder_name(names: Sequence[str]) -> str:
 
 
 def _remark(words: str) -> None:
-    _screen.err().print(_screen.text(words, style="dim"))
-
-
-# --- embedding -------------------------------------------------------------------------------------------------------
-
-
-def split(said: Sequence[str]) -> list[str]:
-    """Names of embedders with commas between, those of options left alone; each once.
-
-    >>> split(["minilm,openai/m[dimensions=256,batch=8]", "minilm"])
-    ['minilm', 'openai/m[dimensions=256,batch=8]']
-    """
-    parts = [part.strip() for names in said for part in re.split(r",(?![^\[]*\])", names)]
-    return list(dict.fromkeys(part for part in parts if part))
-
-
-def opened(said: Sequence[str], store: Store, progress: Callable[[int, int], None]) -> list[Embedder]:
-    names = split(said)
-    if names:
-        return [open_embedder(name, cache=store.vectors, progress=progress) for name in names]
-    try:
-        return [open_embedder("minilm", cache=store.vectors, progress=progress)]
-    except MissingDependency as error:
-        _remark(f"embedded by hashing, which knows spelling and not meaning: {error}")
-        return [open_embedder("hashing", cache=store.vectors, progress=progress)]
-
-
-@contextmanager
-def embedding() -> Iterator[Callable[[int, int], None]]:
-    """Shows how far the embedding is: a bar on a terminal, elsewhere a line now and then; always on stderr."""
-    if not sys.stderr.isatty():
-        yield _plain()
-        return
-    columns = (TextColumn("embedding"), BarColumn(), MofNCompleteColumn(), TextColumn("texts"), TimeRemainingColumn())
-    with Progress(*columns, console=_screen.err(), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _plain() -> Callable[[int, int], None]:
-    told = time.monotonic()
-
-    def tell(done: int, total: int) -> None:
-        nonlocal told
-        if done < total and time.monotonic() - told >= _PLAIN_EVERY_S:
-            told = time.monotonic()
-            print(f"embedding {done:,}/{total:,} texts", file=sys.stderr, flush=True)
-
-    return tell
+    _screen.err().print(_screen.text(words, style="dim"), soft_wrap=True)
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -224,8 +161,9 @@ def _print(
         console.print()
     for one in next(iter(by_embedder.values())):
         if one.omitted:
-            console.print(_screen.text(left_out(one), style="yellow"))
+            console.print(_screen.text(left_out(one), style="yellow"), soft_wrap=not console.is_terminal)
     if alike:
+        console.print()
         console.print(_robust(alike))
         console.print()
     kinds = "CSV and Parquet" if any(path.suffix == ".parquet" for path in paths) else "CSV"
@@ -276,7 +214,8 @@ def _kstar(file: FileRow) -> str:
 
 def _accuracy(file: FileRow) -> str:
     if file.accuracy is None:
-        return "unknown: no key" if file.mean_member is None else f"members {_members(file)}"
+        unknown = "unknown: no key" if file.n_questions else "unknown: no question was answered"
+        return unknown if file.mean_member is None else f"members {_members(file)}"
     interval = _between(file.accuracy_low, file.accuracy_high)
     return f"{_screen.share(file.accuracy)} {interval}; members {_members(file)}"
 

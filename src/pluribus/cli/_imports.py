@@ -18,6 +18,7 @@ from pluribus.answers import read
 from pluribus.cli import _screen
 from pluribus.cli._panels import files_of, say_unknown
 from pluribus.cli._stores import is_export
+from pluribus.cli._tables import reason
 from pluribus.config import make_config
 from pluribus.errors import DataError, UsageError
 from pluribus.logs import Output, Recording, groups, merged, panel_of_recording, reader_of, titles
@@ -278,13 +279,14 @@ def _report(
     method += f" --topology {found.settings['topology']}" if method and "topology" in found.settings else ""
     again = f"--task jsonl --data {shlex.quote(str(questions))}{method} --agent-models {shlex.quote(','.join(models))}"
     _say(f"  again: pluribus run {again}")
-    remarks = [f"{reason}: {number:,}" for reason, number in found.omitted.items()]
+    remarks = [f"{what}: {number:,}" for what, number in found.omitted.items()]
     if differing[0]:
         remarks.append(f"{differing[0]:,} of {differing[1]:,} answers are read differently here than the log recorded")
     decided = {item.question_id: item.decided for item in found.items}
     others = sum(row.answer != decided[row.question_id] for row in result.rows if row.status != "failed")
     if others:
         remarks.append(f"{others:,} of {asked} are decided differently here than the log recorded")
-    remarks += [f"{number:,} of {asked} failed: {reason}" for reason, number in result.failures().items()]
+    failed = Counter(reason(row) for row in result.rows if row.status == "failed")
+    remarks += [f"{number:,} of {asked} failed: {words}" for words, number in failed.most_common()]
     for remark in remarks:
         _screen.err().print(_screen.line(f"{recording.name}: {remark}", "dim"), soft_wrap=True)

@@ -203,6 +203,8 @@ def _megabytes(name: str) -> float:
 def runs(home: Path | None) -> list[Row]:
     from pluribus.cli._shower import when
 
+    if not Store.file(home).exists():
+        return []
     with Store.open(home) as store:
         stored = store.runs()
     return [
@@ -220,18 +222,21 @@ def runs(home: Path | None) -> list[Row]:
 
 def sweeps(home: Path | None) -> list[Row]:
     from pluribus.cli._shower import when
+    from pluribus.sweep import stored
 
+    if not Store.file(home).exists():
+        return []
     with Store.open(home) as store:
-        stored = store.sweeps.all()
-        status = {run.id: run.status for run in store.runs()}
+        found = [stored(store, row.id) for row in store.sweeps.all()]
     return [
         {
             "sweep": sweep.name,
             "begun": when(sweep.created),
             "cells": len(sweep.cells),
-            "finished": sum(status.get(cell["run"]) == "finished" for cell in sweep.cells),
+            "finished": sum(cell.status == "finished" for cell in sweep.cells),
+            "failed": sum(cell.status == "failed" for cell in sweep.cells),
         }
-        for sweep in stored
+        for sweep in found
     ]
 
 

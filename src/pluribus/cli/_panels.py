@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pluribus.cli import _screen
 from pluribus.cli._stores import is_export, reading
-from pluribus.errors import DataError, UnknownName
+from pluribus.errors import DataError, UnknownName, UsageError
 from pluribus.load import load, names
 from pluribus.logs import Recording, groups, merged, panel_of_recording, reader_of, titles
 from pluribus.panel import Panel
 from pluribus.run import panel
+
+_NAMED = 5
+"""Runs that a complaint spells out."""
 
 
 @dataclass(slots=True)
@@ -41,6 +45,31 @@ def panels(sources: Sequence[str], home: Path | None) -> list[Panel]:
     return list(_measured(found.parts))
 
 
+def one_panel(source: str, home: Path | None) -> Panel:
+    """What a command measures that takes one run.
+
+    Raises:
+        UsageError: the path holds several; names them.
+    """
+    found = panels([source], home)
+    if len(found) == 1:
+        return found[0]
+    named = "; ".join(panel.name for panel in found[:_NAMED]) + ("; …" if len(found) > _NAMED else "")
+    raise UsageError(
+        f"{source} holds {len(found)} runs: {named}",
+        hint=f"name a file or folder of one, or make runs of them: pluribus import {source}",
+    )
+
+
+def distinct(found: Sequence[Panel]) -> list[Panel]:
+    """Panels under names that tell them apart; one that was named twice comes once."""
+    once = list({(panel.name, panel.source): panel for panel in found}.values())
+    times = Counter(panel.name for panel in once)
+    return [
+        panel if times[panel.name] == 1 else replace(panel, name=f"{panel.name} ({panel.source})") for panel in once
+    ]
+
+
 def _measured(parts: Sequence[Panel | Recording]) -> Iterator[Panel]:
     """Panels as they are; recordings put together, each group in the place of its first."""
     together = groups([part for part in parts if isinstance(part, Recording)])
@@ -53,6 +82,8 @@ def _measured(parts: Sequence[Panel | Recording]) -> Iterator[Panel]:
 
 
 def _gather(source: str, home: Path | None, found: Found) -> None:
+    if not source.strip():
+        raise UsageError("the name of a run is empty", hint="see what there is with: pluribus list runs")
     path = Path(source)
     if path.is_dir():
         _folder(path, home, found)
@@ -68,9 +99,14 @@ def _stored(source: str, home: Path | None) -> Panel:
         with reading(source, home) as (store, name):
             return panel(store, name)
     except UnknownName:
-        if "/" in source or Path(source).suffix in (".jsonl", ".json", ".eval", ".gz"):
+        if like_path(source):
             raise DataError(source, "no such file or folder, and no run has this name") from None
         raise
+
+
+def like_path(source: str) -> bool:
+    """Whether a name that is not there was meant as a file or folder."""
+    return "/" in source or Path(source).suffix in (".jsonl", ".json", ".eval", ".gz")
 
 
 def _file(path: Path, home: Path | None, seen: set[Path]) -> list[Panel | Recording]:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from pluribus import cli, stats
 from pluribus.cli import _screen
-from pluribus.cli._panels import panels
+from pluribus.cli._panels import one_panel
 from pluribus.cli._stores import reading
 from pluribus.compare import (
     Comparison,
@@ -91,8 +91,8 @@ class Line:
 
 def make(run: str, against: str | None, aim: Aim, *, home: Path | None, json: bool) -> int:
     """Prints the plan."""
-    council = _one(run, home)
-    pilot = _between(council, _one(against, home)) if against else _against_control(run, council, home)
+    council = one_panel(run, home)
+    pilot = _between(council, one_panel(against, home)) if against else _against_control(run, council, home)
     lines = needed(pilot, aim)
     if json:
         said = {"pilot": {**asdict(pilot), "discordance": pilot.discordance}, "aim": asdict(aim)}
@@ -102,18 +102,10 @@ def make(run: str, against: str | None, aim: Aim, *, home: Path | None, json: bo
         return cli.OK
     console = _screen.out()
     for sentence in words(pilot, aim, lines):
-        console.print(_screen.text(sentence))
+        console.print(_screen.text(sentence), soft_wrap=not console.is_terminal)
     console.print()
     console.print(_table(lines))
     return cli.OK
-
-
-def _one(source: str, home: Path | None) -> Panel:
-    found = panels([source], home)
-    if len(found) != 1:
-        names = ", ".join(panel.name for panel in found[:5])
-        raise UsageError(f"{source} holds {len(found)} runs ({names}, …); a pilot is one", hint="name one of its files")
-    return found[0]
 
 
 # --- the pilot -------------------------------------------------------------------------------------------------------
@@ -128,7 +120,7 @@ def _against_control(run: str, council: Panel, home: Path | None) -> Pilot:
     found = {comparison.spend: comparison for comparison in compare(council, controls)}
     votes = None if is_self_consistency(council) else found.get("equal calls")
     told = votes or found.get("one call")
-    if told is None:
+    if told is None or len(council.members) < 2:
         raise UsageError(
             f"{council.name} has nothing to be compared with: a member alone, or no question with a key and an answer",
             hint="name the other side with --against RUN",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json as jsonlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,19 @@ from rich.table import Table
 
 from pluribus import cli
 from pluribus.cli import _screen
-from pluribus.cli._panels import panels
+from pluribus.cli._embedding import embedding, one
+from pluribus.cli._panels import one_panel
 from pluribus.cli._stores import is_export, reading
 from pluribus.cli._team import Team, council
 from pluribus.config import make_config
-from pluribus.errors import UsageError
-from pluribus.panel import Panel
 from pluribus.recommend import Choice, Embed, Recommendation, drop_sentences, labels, recommend, sentence, signed
+from pluribus.store import Store
 
 
 def show(source: str, tolerance: float, seed: int, embedder: str | None, *, home: Path | None, json: bool) -> int:
-    panel = _one(panels([source], home), source)
-    found = recommend(panel, seed=seed, tolerance=tolerance, embed=_embed(embedder, home))
+    panel = one_panel(source, home)
+    with _embedder(embedder, home) as embed:
+        found = recommend(panel, seed=seed, tolerance=tolerance, embed=embed)
     file = _council(found, source, home)
     if json:
         print(jsonlib.dumps(_object(found, embedder, file), ensure_ascii=False, indent=2))
@@ -33,27 +35,14 @@ def show(source: str, tolerance: float, seed: int, embedder: str | None, *, home
     return cli.OK
 
 
-def _one(found: Sequence[Panel], source: str) -> Panel:
-    if len(found) != 1:
-        names = ", ".join(panel.name for panel in found)
-        raise UsageError(f"{source} holds {len(found)} runs: {names}", hint="name one of them")
-    return found[0]
-
-
-def _embed(name: str | None, home: Path | None) -> Embed | None:
-    """Embeds with the workspace's cache; it is open only while texts are embedded."""
+@contextmanager
+def _embedder(name: str | None, home: Path | None) -> Iterator[Embed | None]:
+    """Embeds with the workspace's cache; None: no text is looked at."""
     if name is None:
-        return None
-    from pluribus.embedders import open_embedder, parse
-    from pluribus.store import Store
-
-    parse(name)
-
-    def embed(texts: Sequence[str]) -> Any:
-        with Store.open(home) as store:
-            return open_embedder(name, cache=store.vectors)(texts)
-
-    return embed
+        yield None
+        return
+    with Store.open(home) as store, embedding() as progress:
+        yield one(name, store, progress)
 
 
 def _council(found: Recommendation, source: str, home: Path | None) -> dict[str, Any] | None:
@@ -65,7 +54,7 @@ def _council(found: Recommendation, source: str, home: Path | None) -> dict[str,
         return None
     with reading(source, home) as (store, name):
         stored = store.run(name)
-        first = next(iter(store.transcripts([attempt for attempt, _ in store.run_attempts(stored.id)][:1])))
+        first = next(store.transcripts(attempt for attempt, _ in store.run_attempts(stored.id)))
     config = make_config(stored.config, f"run {stored.name}")
     kept = tuple(member.seat for member in members)
     file = council(Team(stored.name, config, found.measured, first.attempt.agents, (), kept))

@@ -5,24 +5,28 @@ from __future__ import annotations
 import json as jsonlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pluribus import cli
-from pluribus.cli import _analyze, _screen
-from pluribus.cli._panels import panels
+from pluribus.cli import _embedding, _screen
+from pluribus.cli._panels import distinct, like_path, panels
+from pluribus.cli._stores import nowhere
 from pluribus.compare import is_self_consistency
 from pluribus.controls import LEAST_SHARED, controls_of
 from pluribus.errors import UnknownName, UsageError
 from pluribus.panel import Panel
-from pluribus.reports import Material, Written, measure, words, write
+from pluribus.reports import Material, Written, measure, places, words, write
 from pluribus.reports.drawing import plotting
 from pluribus.reports.material import Coordinates
 from pluribus.reports.sections import summary
 from pluribus.run import panel as panel_of_run
 from pluribus.store import Store
+from pluribus.store.files import make_folder
+from pluribus.store.names import few
 
+T = TypeVar("T")
 _RUN = "run "
 """How the source of a panel begins that was read from a workspace."""
 _MEASURED = ("finished", "stopped", "running")
@@ -57,15 +61,19 @@ def report(
         left = "; ".join(f"{reason}: {n}" for reason, n in found.omitted.items())
         raise UsageError(f"{' '.join(sources)}: there is nothing to report" + (f" ({left})" if left else ""))
     name = title or _title(found)
-    with Store.open(home) as store, _analyze.embedding() as progress:
-        (embed,) = _analyze.opened([embedder] if embedder else [], store, progress)
+    to = out or Path(f"report-{words.slug(_title(found))}")
+    with Store.open(home) as store, _embedding.embedding() as progress:
+        embed = _embedding.one(embedder, store, progress)
+        page, beside = places(to)
+        for folder in (page.parent, beside):
+            make_folder(folder)
         begun = {panel.source: when for panel in found.panels if (when := _begun(store, panel)) is not None}
         councils = measure(
             found.panels, embed, embedder=embed.name, controls=_controls(store, found.panels),
             coordinates=found.coordinates, begun=begun, sample=sample, seed=seed,
         )  # fmt: skip
     material = Material(name, councils, embed.name, found.sweep, omitted=found.omitted)
-    written = write(material, out or Path(f"report-{words.slug(_title(found))}"), seed=seed)
+    written = write(material, to, seed=seed)
     _tell(material, written, json)
     return cli.OK
 
@@ -75,7 +83,10 @@ def _tell(material: Material, written: Written, json: bool) -> None:
         print(jsonlib.dumps(_object(material, written), ensure_ascii=False, indent=2))
         return
     console = _screen.out()
-    console.print(_screen.text(summary(material.councils)))
+    console.print(_screen.text(summary(material.councils)), soft_wrap=not console.is_terminal)
+    if material.omitted:
+        reasons = "; ".join(f"{reason}: {number:,}" for reason, number in material.omitted.items())
+        console.print(_screen.text(f"left out: {reasons}", style="yellow"), soft_wrap=not console.is_terminal)
     console.print(_screen.text(f"report: {written.page}"), soft_wrap=True)
     console.print(
         _screen.text(f"{len(written.figures)} figures as PNG, {len(written.tables)} tables as CSV beside it"),
@@ -91,9 +102,11 @@ def _object(material: Material, written: Written) -> dict[str, Any]:
             {
                 "run": council.name, "source": council.panel.source, "line": council.condition,
                 "pays": council.verdict.pays, "verdict": council.verdict.words,
+                "omitted": dict(council.analysis.omitted),
             }
             for council in material.councils
         ],
+        "omitted": dict(material.omitted),
         "report": str(written.page),
         "figures": [str(path) for path in written.figures],
         "tables": [str(path) for path in written.tables],
@@ -114,7 +127,7 @@ def _read(sources: Sequence[str], home: Path | None) -> _Sources:
     others = [source for source in sources if source not in sweeps]
     runs = [_Sources(tuple(panels(others, home)))] if others else []
     parts = [*runs, *(_sweep(name, home) for name in sweeps)]
-    every = list({(panel.source, panel.name): panel for part in parts for panel in part.panels}.values())
+    every = distinct([panel for part in parts for panel in part.panels])
     omitted: Counter[str] = Counter()
     for part in parts:
         omitted.update(part.omitted)
@@ -122,29 +135,29 @@ def _read(sources: Sequence[str], home: Path | None) -> _Sources:
     omitted.update({"runs without an answer": len(every) - len(said)} if len(said) < len(every) else {})
     places = {source: place for part in parts for source, place in part.coordinates.items()}
     named = ", ".join(filter(None, (part.sweep for part in parts)))
-    return _Sources(tuple(_distinct(said)), places, omitted, named)
-
-
-def _distinct(found: Sequence[Panel]) -> list[Panel]:
-    """Panels under names that tell them apart."""
-    times = Counter(panel.name for panel in found)
-    return [p if times[p.name] == 1 else replace(p, name=f"{p.name} ({p.source})") for p in found]
+    return _Sources(tuple(said), places, omitted, named)
 
 
 def _is_sweep(source: str, home: Path | None) -> bool:
-    """An existing path wins, then a run, then a sweep."""
-    if Path(source).exists():
+    """An existing path wins, then a run of this name, a sweep of this name, a run that begins so, a sweep."""
+    if Path(source).exists() or like_path(source):
         return False
+    if not Store.file(home).exists():
+        raise nowhere("run or sweep", source, home)
     with Store.open(home) as store:
-        return not _there(store.run, source) and _there(store.sweeps.get, source)
+        run, sweep = _found(store.run, source), _found(store.sweeps.get, source)
+        if run is None and sweep is None:
+            named = [run.name or run.id for run in store.runs()] + [sweep.name for sweep in store.sweeps.all()]
+            raise UnknownName("run or sweep", source, few(source, named))
+    exact = run is not None and source in (run.name, run.id)
+    return sweep is not None and not exact and (run is None or source in (sweep.name, sweep.id))
 
 
-def _there(get: Callable[[str], object], name: str) -> bool:
+def _found(get: Callable[[str], T], name: str) -> T | None:
     try:
-        get(name)
+        return get(name)
     except UnknownName:
-        return False
-    return True
+        return None
 
 
 def _sweep(name: str, home: Path | None) -> _Sources:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pluribus.errors import DataError
+from pluribus.errors import DataError, UnknownName
 from pluribus.logs import reader_of
 from pluribus.logs._rows import first_row
 from pluribus.store import Store
@@ -18,12 +18,21 @@ from pluribus.store.export import FORMAT, import_jsonl
 def reading(run: str, home: Path | None) -> Iterator[tuple[Store, str]]:
     """A store that holds the run, and the run's name or id in it; an existing file wins over a name."""
     if not Path(run).is_file():
+        if not Store.file(home).exists():
+            raise nowhere("run", run, home)
         with Store.open(home) as store:
             yield store, run
         return
     _refuse_logs(Path(run))
     with TemporaryDirectory() as folder, Store.open(folder) as store:
         yield store, import_jsonl(store, Path(run)).run.id
+
+
+def nowhere(what: str, name: str, home: Path | None) -> UnknownName:
+    """The error of a name that is looked up where there is no workspace; looking makes none."""
+    error = UnknownName(what, name, ())
+    error.hint = f"there is no workspace at {Store.file(home).parent}; --home or PLURIBUS_HOME names another"
+    return error
 
 
 def is_export(path: Path) -> bool:

@@ -198,7 +198,7 @@ def _unread(rows: Sequence[Row]) -> Iterator[RenderableType]:
 
 
 def _reasons(what: str, rows: Iterable[Row], status: str) -> Iterator[RenderableType]:
-    reasons = Counter(_reason(row) for row in rows if row.status == status)
+    reasons = Counter(reason(row) for row in rows if row.status == status)
     if not reasons:
         return
     yield _screen.text(f"{_screen.plural(reasons.total(), 'question')} {what}:", style="yellow")
@@ -206,15 +206,15 @@ def _reasons(what: str, rows: Iterable[Row], status: str) -> Iterator[Renderable
     grid.add_column(justify="right", min_width=5)
     grid.add_column(overflow="fold")
     common = reasons.most_common(_REASONS)
-    for reason, number in common:
-        grid.add_row(f"{number:,} ×", _screen.line(reason))
+    for words, number in common:
+        grid.add_row(f"{number:,} ×", _screen.line(words))
     if len(reasons) > _REASONS:
         rest = reasons.total() - sum(number for _, number in common)
         grid.add_row(f"{rest:,} ×", f"{_screen.plural(len(reasons) - _REASONS, 'other reason')}")
     yield grid
 
 
-def _reason(row: Row) -> str:
+def reason(row: Row) -> str:
     """Why, as it is for many questions: without the question's own name."""
     return (row.reason or "unknown").replace(row.question_id, "…")
 

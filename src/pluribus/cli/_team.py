@@ -63,7 +63,7 @@ def _read(run: str, keep: int, home: Path | None) -> Team:
     kept = dylan.optimise_team(transcripts, keep)
     rows = dylan.importances(transcripts)
     config = make_config(stored.config, f"run {stored.name}")
-    return Team(stored.name, config, len(rows), _seats(transcripts), _estimates(rows, config.seed), kept)
+    return Team(stored.name, config, len(rows), _seats(transcripts), _estimates(rows, abs(config.seed)), kept)
 
 
 def _seats(transcripts: Sequence[Transcript]) -> tuple[Seat, ...]:

@@ -15,7 +15,7 @@ What = Literal[
 
 
 def list_(
-    what: Annotated[What, Argument(help="What to list.", show_choices=True)],
+    what: Annotated[What, Argument(help="What to list.", metavar="WHAT")],
     json: Json = False,
     home: Home = None,
 ) -> int:

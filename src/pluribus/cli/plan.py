@@ -10,7 +10,12 @@ from pluribus.cli._flags import Home, Json
 
 
 def plan(
-    run: Annotated[str, Argument(help="The pilot: a run's name, its id, or a file of a run or log.", metavar="RUN")],
+    run: Annotated[
+        str,
+        Argument(
+            help="The pilot: a run by name or id, an exported run, or a file or folder of other codes.", metavar="RUN"
+        ),
+    ],
     effect: Annotated[float, Option(help="The difference to be seen, in points of accuracy.", metavar="POINTS")],
     against: Annotated[
         str | None,

@@ -11,12 +11,13 @@ from pluribus.cli._flags import Home, Json
 
 def recommend(
     run: Annotated[
-        str, Argument(help="A run: its name or id, an exported file, or logs of other codes (a file or folder).")
+        str,
+        Argument(help="A run by name or id, an exported run, or a file or folder of other codes.", metavar="RUN"),
     ],
     tolerance: Annotated[
         float, Option(help="Loss of accuracy that is accepted, in percentage points.", metavar="POINTS")
     ] = 0.5,
-    seed: Annotated[int, Option(help="Splits the questions into two halves.", metavar="N")] = 0,
+    seed: Annotated[int, Option(help="Splits the questions into two halves.", metavar="N", min=0)] = 0,
     embedder: Annotated[
         str | None, Option(help="Adds delta-K* of each seat: minilm, hashing, …", metavar="NAME", show_default=False)
     ] = None,

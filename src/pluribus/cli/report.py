@@ -14,7 +14,7 @@ def report(
     sources: Annotated[
         list[str],
         Argument(
-            help="Runs or sweeps by name or id, exported runs, or files and folders of other codes.", metavar="RUN…"
+            help="Runs or sweeps by name or id, exported runs, or files and folders of other codes.", metavar="RUN"
         ),
     ],
     out: Annotated[
@@ -30,7 +30,9 @@ def report(
         int, Option(help="Questions whose texts are embedded for K*, the same in every run.", metavar="N")
     ] = 100,
     title: Annotated[str | None, Option(help="Of the page.", metavar="TEXT", show_default=False)] = None,
-    seed: Annotated[int, Option(help="Of intervals, and of the halves on which controls are chosen.", metavar="N")] = 0,
+    seed: Annotated[
+        int, Option(help="Of intervals, and of the halves on which controls are chosen.", metavar="N", min=0)
+    ] = 0,
     json: Json = False,
     home: Home = None,
 ) -> int:

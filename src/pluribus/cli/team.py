@@ -10,7 +10,7 @@ from pluribus.cli._flags import Home, Json
 
 
 def team(
-    run: Annotated[str, Argument(help="A run with --method dylan: its name, its id, or an exported file.")],
+    run: Annotated[str, Argument(help="A run with --method dylan, by name or id, or an exported run.", metavar="RUN")],
     keep: Annotated[int, Option(help="Agents to keep.", metavar="N")] = 3,
     json: Json = False,
     home: Home = None,

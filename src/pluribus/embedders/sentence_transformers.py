@@ -10,6 +10,7 @@ Source: Reimers and Gurevych 2019, Sentence-BERT, arXiv 1908.10084.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -124,7 +125,9 @@ def _commit(hub_id: str, revision: str | None) -> str:
     with _explained(hub_id):
         from huggingface_hub import hf_hub_download
 
-        return Path(hf_hub_download(hub_id, "config.json", revision=revision, local_files_only=_offline())).parent.name
+        with _quiet("huggingface_hub"):  # it logs each of its tries; the error says it once
+            found = hf_hub_download(hub_id, "config.json", revision=revision, local_files_only=_offline())
+        return Path(found).parent.name
 
 
 def _offline() -> bool:
@@ -179,6 +182,18 @@ def _explained(path: str) -> Iterator[None]:
             raise ConfigError(f"{what} brings a program of its own", hint=hint) from error
         hint = "name a folder of a model, or a hub id; HF_HUB_OFFLINE=1 forbids to fetch one"
         raise ConfigError(f"{what} can not be loaded: {_line(error)}", hint=hint) from error
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Keeps the warnings of a library off the terminal."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _line(error: Exception) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
-from pluribus.errors import UsageError
+from pluribus.errors import StoreError
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def writing(path: Path) -> Iterator[IO[bytes]]:
                 yield raw
         part.replace(path)
     except OSError as error:
-        raise UsageError(f"{path} can not be written: {error.strerror}", hint="choose another file") from error
+        raise StoreError(f"{path} can not be written: {error.strerror}", hint="choose another file") from error
     finally:
         with suppress(OSError):  # it is gone after the rename, and was never there if the folder could not be made
             part.unlink()

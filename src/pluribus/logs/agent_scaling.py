@@ -32,6 +32,8 @@ TITLE = "Agent-Scaling history (JSONL)"
 
 MISSING_ROUNDS = "rounds missing"
 MISMATCHED = "rounds whose answers do not match their agents"
+MISJUDGED = "rounds whose verdicts do not match their answers"
+NO_NUMBER = "rounds whose number can not be read"
 NOT_TEXT = "responses that are no text"
 TWICE = "questions whose id stands twice: the line's number was put behind it"
 NO_ROUND = "questions without any round"
@@ -98,6 +100,7 @@ def _rounds(place: str, row: Mapping[str, Any], file: _File) -> Rounds:
     rounds: Rounds = {}
     for name, value in row.items():
         if not name.isdecimal() or len(name) > _DIGITS:
+            file.omitted[NO_NUMBER] += isinstance(value, dict) and bool(_responses(value))
             continue
         if not isinstance(value, dict):
             raise DataError(place, f"round {name!r} is {type(value).__name__}, not an object")
@@ -208,16 +211,16 @@ def _recorded(round: Mapping[str, Any], agents: int, file: _File) -> list[tuple[
     answers, verdicts = _answers(round), round.get("final_answer_iscorr")
     nothing: list[tuple[str | None, bool | None, bool]] = [(None, None, False)] * agents
     if not answers:
+        file.omitted[MISMATCHED] += round.get("final_answers") not in (None, [], {})
         return nothing
     right = [_verdict(v) for v in verdicts] if isinstance(verdicts, list) else []
+    if len(answers) not in (1, agents) or not agents:
+        file.omitted[MISMATCHED] += 1
+        return nothing
+    file.omitted[MISJUDGED] += verdicts is not None and len(right) != len(answers)
     right = right if len(right) == len(answers) else [None] * len(answers)
     known = [(answer, verdict, True) for answer, verdict in zip(answers, right, strict=True)]
-    if len(known) == agents:
-        return known
-    if len(known) == 1 and agents:
-        return known + nothing[1:]
-    file.omitted[MISMATCHED] += 1
-    return nothing
+    return known + nothing[len(known) :]
 
 
 def _verdict(value: Any) -> bool | None:

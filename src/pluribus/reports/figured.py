@@ -145,20 +145,21 @@ def _multiples(
 ) -> list[Plot]:
     """One figure, or several on the same axes where one would hold too many lines."""
     every = Series("", tuple(point for points in lines.values() for point in points))
-    x, y = room(Plot(name, title, x, y, (every,), table))
     parts = _parts(lines)
+    drawn = [_series(part, curves, list(lines)) for part in parts]
+    x, y = room(Plot(name, title, x, y, (every,), table), max(map(len, drawn)))
     return [
         Plot(
             name=name if len(parts) == 1 else f"{name}-{i}",
             title=f"{title}: {part.title}" if part.title else title,
             x=replace(x, limits=None) if x.scale == "rounds" else x,
             y=y,
-            series=_series(part, curves, list(lines)),
+            series=series,
             table=table,
             about=about,
             joined=joined,
         )
-        for i, part in enumerate(parts, 1)
+        for i, (part, series) in enumerate(zip(parts, drawn, strict=True), 1)
     ]
 
 

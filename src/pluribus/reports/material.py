@@ -133,14 +133,14 @@ def conditions(panels: Sequence[Panel], coordinates: Mapping[str, Coordinates]) 
 
 
 def _varied(panels: Sequence[Panel]) -> dict[str, set[str]]:
-    """Method → its settings that are not the same in all of its panels, sizes apart."""
+    """Method → its settings that are not the same in all of its panels, sizes and places apart."""
     seen: dict[str, dict[str, set[str]]] = {}
     for panel in panels:
         for name, value in panel.settings.items():
             seen.setdefault(panel.method, {}).setdefault(name, set()).add(repr(value))
-    sizes = {*COUNTS, "parallel_num", "agent_num", "cnt_agents", "n", "num_path"}
+    apart = {*COUNTS, "parallel_num", "agent_num", "cnt_agents", "n", "num_path", "files"}
     return {
-        method: {name for name, values in settings.items() if len(values) > 1 and name not in sizes}
+        method: {name for name, values in settings.items() if len(values) > 1 and name not in apart}
         for method, settings in seen.items()
     }
 

@@ -89,8 +89,11 @@ def offsets(n: int) -> list[float]:
     return [round(width * (i - (n - 1) / 2), 6) for i in range(n)]
 
 
-def room(plot: Plot) -> tuple[Axis, Axis]:
+def room(plot: Plot, side_by_side: int = 1) -> tuple[Axis, Axis]:
     """The plot's axes with limits that hold every point and interval, so that parts of it can be compared.
+
+    Args:
+        side_by_side: series that one part holds at most; their points are moved sideways, also those at the ends.
 
     >>> points = (Point(2, 0.5, 0.4, 0.6), Point(8, 0.7))
     >>> x, y = room(Plot("p", "P", Axis("n", "counts"), Axis("%"), (Series("s", points),), "cells"))
@@ -99,7 +102,9 @@ def room(plot: Plot) -> tuple[Axis, Axis]:
     """
     points = [point for series in plot.series for point in series.points]
     ys = [end for p in points for end in (p.y, p.low, p.high) if end is not None]
-    return _limited(plot.x, [point.x for point in points], 0.1), _limited(plot.y, ys, 0.05)
+    aside = 2 ** max(offsets(side_by_side)) if plot.x.scale == "counts" else 1.0
+    xs = [end for point in points for end in (point.x / aside, point.x * aside)]
+    return _limited(plot.x, xs, 0.1), _limited(plot.y, ys, 0.05)
 
 
 def widest(axis: Axis, points: Sequence[Point]) -> Axis:

@@ -120,6 +120,8 @@ def summary(councils: Sequence[Council]) -> str:
             f"All {len(councils)} are one model's self-consistency, which is the control itself: the figures say what "
             "more draws bring."
         )
+    if len(judged) == 1 and not judged[0].verdict.pays:
+        return f"{_upper(_said(judged[0]))}.{_controls(len(councils) - 1)}"
     spends = {one.spend for council in judged if (one := tabulated.decisive(council)) is not None}
     tests = sum(one.spend in spends for council in councils for one in council.comparisons)
     return _counted(judged, len(councils) - len(judged), tests)
@@ -150,12 +152,14 @@ def _counted(judged: Sequence[Council], controls: int, tests: int) -> str:
         f"{against} do{'es' * (against == 1)} not" if against else "",
         f"of {unknown} it is not known" if unknown else "",
     ]
-    rest = (
-        f" {words.plural(controls, 'more is', 'more are')} one model's self-consistency, the control."
-        if controls
-        else ""
-    )
-    return f"{parts[0]}{': ' if any(parts[1:]) else ''}{', '.join(filter(None, parts[1:]))}.{rest}"
+    return f"{parts[0]}{': ' if any(parts[1:]) else ''}{', '.join(filter(None, parts[1:]))}.{_controls(controls)}"
+
+
+def _controls(number: int) -> str:
+    """The sentence about the councils that are not judged, being what the others are compared with."""
+    if not number:
+        return ""
+    return f" {words.plural(number, 'more is', 'more are')} one model's self-consistency, the control."
 
 
 def _firm(council: Council) -> bool:

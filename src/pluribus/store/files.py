@@ -45,3 +45,16 @@ def whole(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # it is gone after the rename, and was never there if the folder could not be made
             part.unlink()
+
+
+def make_folder(folder: Path) -> Path:
+    """The folder, there from now on: made before long work whose result goes into it.
+
+    Raises:
+        StoreError: it can not be made, or is a file.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"the folder {folder} can not be made: {error.strerror}", hint="choose another") from error
+    return folder

@@ -9,6 +9,7 @@ from typing import Any
 
 from pluribus.errors import UnknownName
 from pluribus.store.blobs import pack, unpack
+from pluribus.store.names import few
 from pluribus.store.reader import Reader
 from pluribus.store.writer import Job, Writer
 
@@ -64,7 +65,7 @@ class Sweeps:
         ]
         if near and len({row.name for row in near}) == 1:
             return near[0]
-        raise UnknownName("sweep", name_or_id, {row.name for row in near or rows})
+        raise UnknownName("sweep", name_or_id, few(name_or_id, (row.name for row in near or rows)))
 
 
 def _row(values: tuple[Any, ...]) -> SweepRow:

@@ -14,6 +14,7 @@ from pluribus.codec import content_id
 from pluribus.errors import UnknownName
 from pluribus.store.blobs import pack, unpack
 from pluribus.store.calls import CallCache
+from pluribus.store.names import few
 from pluribus.store.reader import Reader, create
 from pluribus.store.sweeps import Sweeps
 from pluribus.store.vectors import VectorCache
@@ -64,8 +65,13 @@ class Store:
 
         Raises StoreError if the folder can not be written, or its file is damaged, newer, or not ours.
         """
+        return cls(cls.file(home))
+
+    @staticmethod
+    def file(home: Path | str | None = None) -> Path:
+        """The file that `open` opens, whether it is there or not."""
         folder = Path(home if home is not None else os.environ.get("PLURIBUS_HOME") or DEFAULT_HOME)
-        return cls(folder.expanduser() / FILE_NAME)
+        return folder.expanduser() / FILE_NAME
 
     def __enter__(self) -> Store:
         return self
@@ -200,7 +206,7 @@ class Store:
         ]
         if len(near) == 1:
             return near[0]
-        raise UnknownName("run", name_or_id, {run.name or run.id for run in near or runs})
+        raise UnknownName("run", name_or_id, few(name_or_id, (run.name or run.id for run in near or runs)))
 
     def _by_id(self, run_id: str) -> RunRow:
         rows = self._rows(f"{_RUNS} WHERE id = ?", run_id)

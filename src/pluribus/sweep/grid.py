@@ -37,6 +37,8 @@ PERSONAS: Mapping[str, Mapping[str, Any]] = {
 """Value of the axis `persona` → the council file's entries."""
 ALWAYS = ("task", "method", "models", "num_agents", "persona")
 """The coordinates that every cell has."""
+NAME = r"^[\w.-]+$"
+"""What a sweep's name may look like."""
 _FLAGS = {"multi_persona": False, "baseline_a": False, "baseline_b": False}
 _SAMPLING = ("temperature", "top_p", "max_tokens")
 _OF_METHOD = ("debate_rounds", "topology")
@@ -50,7 +52,7 @@ class SweepFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    name: str = Field(pattern=r"^[\w.-]+$")
+    name: str = Field(pattern=NAME)
     base: dict[str, Any] = Field(default_factory=dict)
     grid: dict[str, Any] | None = None
     grids: list[dict[str, Any]] = Field(default_factory=list)
@@ -79,7 +81,14 @@ def read_sweep(path: Path) -> SweepFile:
     Raises:
         ConfigError: not readable, not YAML, an unknown key, a wrong value.
     """
-    return make_sweep(read_config(path), str(path))
+    if not path.is_file():
+        what = "this is a folder" if path.is_dir() else "no such file"
+        raise ConfigError(f"{path}: {what}", hint="give the path of a sweep file (YAML)")
+    try:
+        values = read_config(path)
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not a text in UTF-8", hint="give the path of a sweep file (YAML)") from None
+    return make_sweep(values, str(path))
 
 
 def make_sweep(values: Mapping[str, Any], place: str = "the sweep") -> SweepFile:
@@ -103,6 +112,8 @@ def _words(error: ErrorDetails) -> str:
         return _unknown("key", key, sorted(of.model_fields))
     if error["type"] == "missing":
         return f"there is no {key!r}"
+    if error["type"] == "string_pattern_mismatch":
+        return f"{key} is {error['input']!r}; expected letters, digits, '.', '-' and '_' only"
     return f"{key} is {error['input']!r}; {error['msg'][0].lower()}{error['msg'][1:]}"
 
 
@@ -168,7 +179,8 @@ def _values(name: str, values: Any, where: str) -> dict[str, Any]:
     if name == "models":
         return _model_sets(values, where)
     if not isinstance(values, list) or not values:
-        raise ConfigError(f"{where}: axis {name} is {values!r}; expected a list of values, such as [{values}]")
+        such = "" if isinstance(values, list | dict) or values is None else f", such as [{values}]"
+        raise ConfigError(f"{where}: axis {name} is {values!r}; expected a list of values{such}")
     if name == "persona":
         for value in values:
             _persona(value, where)
@@ -250,6 +262,8 @@ def _draft(
     point = {name: value for name, value in kept.items() if name in named and name not in over}
     config = make_config(values, where)
     models = models_of(config)
+    if not models:
+        raise ConfigError(f"{where}: no models are named", hint="add the axis models, or models to base")
     return Draft(config, point, sets.get(repr(models)) or set_name(models))
 
 
