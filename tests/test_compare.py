@@ -420,3 +420,11 @@ def test_a_comparison_keeps_what_others_build_on() -> None:
     assert isinstance(told, Comparison)
     assert told.difference.low <= told.difference.value <= told.difference.high
     assert told.p_adjusted is None
+
+
+def test_a_member_alone_is_compared_with_nothing() -> None:
+    single = panel([["1"], ["2"], ["1"]] * 20, ["zoo/a"])
+    draws = control([["1"] * 3] * 60, "zoo/a")
+    assert compare(single, [draws]) == []
+    assert verdict([]).pays is None
+    assert "a member alone" in verdict([]).words

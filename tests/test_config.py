@@ -53,3 +53,10 @@ def test_sampling_keeps_only_what_was_said() -> None:
 
 def test_a_method_goes_by_the_name_of_other_codes_too() -> None:
     assert make_config({"method": "vanilla"}).method == "single"
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "council.yaml"
+    path.write_bytes(b"\xff\xfe\x00binary")
+    with pytest.raises(ConfigError, match="not a text in UTF-8"):
+        read_config(path)

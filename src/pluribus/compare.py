@@ -503,7 +503,7 @@ def _unequal(panel: Panel, used: Sequence[_Side], spend: Spend) -> str:
 def compare(
     panel: Panel, controls: Sequence[Panel] = (), *, seed: int = 0, command: str | None = None
 ) -> list[Comparison]:
-    """All comparisons that the panels allow, best single first.
+    """All comparisons that the panels allow, best single first; none of a member alone that gave one answer.
 
     Args:
         controls: see `against_self_consistency`; `controls.controls_of` finds them in a workspace.
@@ -511,6 +511,8 @@ def compare(
         command: what records the control at equal calls where none is there; None: worked out from the panel, which
             does not know the split, the file and the sampling (`controls.command` does).
     """
+    if len(panel.members) == 1 and per_question(panel, calls) == 1:
+        return []
     alone = against_best_single(panel, seed=seed)
     recorded = _recorded(panel, controls)
     votes = [_against(panel, recorded, "equal calls", seed), _against(panel, recorded, "equal tokens", seed)]

@@ -126,12 +126,15 @@ class RunConfig(_Strict):
         return self
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """The mapping of a council file, not yet checked."""
+def read_config(path: Path, what: str = "a council file") -> dict[str, Any]:
+    """The mapping of a YAML file, not yet checked; `what` it should be, for the complaint."""
+    hint = f"give the path of {what} (YAML)"
     try:
         value = yaml.safe_load(path.read_text("utf-8"))
     except OSError as problem:
-        raise ConfigError(f"{path}: {problem.strerror}", hint="give the path of a council file (YAML)") from None
+        raise ConfigError(f"{path}: {problem.strerror}", hint=hint) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not a text in UTF-8", hint=hint) from None
     except yaml.YAMLError as problem:
         raise ConfigError(f"{path}: not YAML: {' '.join(str(problem).split())}") from None
     if not isinstance(value, dict):

@@ -134,7 +134,7 @@ def test_wrong_input_is_exit_code_2_before_anything_is_asked(
 
 
 def test_no_file_is_a_complaint_in_one_line(pluribus: Pluribus, tmp_path: Path) -> None:
-    assert "no such file" in pluribus("sweep", tmp_path / "nothing.yaml").complaint()
+    assert "No such file" in pluribus("sweep", tmp_path / "nothing.yaml").complaint()
 
 
 # --- processes -------------------------------------------------------------------------------------------------------

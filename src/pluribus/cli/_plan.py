@@ -156,7 +156,7 @@ def _between(council: Panel, other: Panel) -> Pilot:
     if not rows:
         raise UsageError(f"{council.name} and {other.name} share no question that has a key and that both answered")
     test = stats.mcnemar([row[2] for row in rows], [row[3] for row in rows])
-    difference = stats.paired_bootstrap([float(row[0]) for row in rows], [float(row[1] or 0) for row in rows])
+    difference = stats.paired_difference([float(row[0]) for row in rows], [float(row[1] or 0) for row in rows])
     both = _sum(_spent(council), _spent(other))
     return Pilot(council.name, other.name, len(rows), test.only_first, test.only_second, difference, both, False)
 

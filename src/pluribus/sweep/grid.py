@@ -81,13 +81,7 @@ def read_sweep(path: Path) -> SweepFile:
     Raises:
         ConfigError: not readable, not YAML, an unknown key, a wrong value.
     """
-    if not path.is_file():
-        what = "this is a folder" if path.is_dir() else "no such file"
-        raise ConfigError(f"{path}: {what}", hint="give the path of a sweep file (YAML)")
-    try:
-        values = read_config(path)
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not a text in UTF-8", hint="give the path of a sweep file (YAML)") from None
+    values = read_config(path, "a sweep file")
     return make_sweep(values, str(path))
 
 
