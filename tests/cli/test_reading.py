@@ -153,7 +153,7 @@ def test_a_wrong_sweep_file(pluribus: Run, tmp_path: Path, content: bytes, expec
     line = pluribus("sweep", path).complaint()
     assert expected in line
     assert "[[]]" not in line
-    assert "this is a folder; give the path of a sweep file" in pluribus("sweep", tmp_path).complaint()
+    assert "Is a directory; give the path of a sweep file" in pluribus("sweep", tmp_path).complaint()
 
 
 # --- logs ------------------------------------------------------------------------------------------------------------
