@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Threads of the numerical libraries: two test workers share two cores.
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: demo test lint types tools zoo clean
+.PHONY: demo test coverage lint types tools zoo clean
 
 $(VENV)/.demo: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -34,7 +34,10 @@ tools:  ## what the tests of the sandbox and of the pages need; where it can not
 	@{ command -v bwrap && command -v chromium; } >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get \
 	&& apt-get -qq update && apt-get -qq install -y --no-install-recommends bubblewrap chromium; } >/dev/null 2>&1 || true
 
-test: lint types tools  ## everything that must hold: lint, strict types, architecture, tests with branch coverage
+test: lint types tools  ## everything that must hold: lint, strict types, architecture, tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+coverage: $(VENV)/.dev tools  ## the same tests with branch coverage, which takes them half as long again
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered
 
 zoo: $(VENV)/.demo  ## train the embedded models again, from scratch; resumable
