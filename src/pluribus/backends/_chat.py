@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from pluribus.backends import ModelSpec, Request, services
-from pluribus.backends._http_errors import objection, retry_after_s, said, scrub, status_error
+from pluribus.backends._http_errors import broken_off, objection, retry_after_s, said, scrub, status_error
 from pluribus.backends._prices import price_of
 from pluribus.backends._think import split_think
-from pluribus.errors import BackendError, BadReply, CallTimeout, ConfigError, ConnectionLost, Refused, WrongModel
+from pluribus.errors import BackendError, BadReply, CallTimeout, ConfigError, Refused, WrongModel
 from pluribus.types import Completion, Message, Sampling
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ class ChatBackend:
         except TimeoutError:
             raise CallTimeout(f"{_where(self.endpoint, url)}: no answer in {self.endpoint.timeout_s:g} s") from None
         except (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
-            raise _broken_off(self.endpoint, url, error) from None
+            raise broken_off(error, _where(self.endpoint, url), self.endpoint.key) from None
 
     def _line(self, url: str) -> Line:
         """One client and connection pool per address and event loop: a pool can not move to another loop."""
@@ -489,28 +489,3 @@ def _refusal(endpoint: Endpoint, url: str, response: httpx2.Response) -> Backend
     reason = scrub(said(response.text), endpoint.key)
     wait_s = retry_after_s(response.headers, time.time(), response.text)
     return status_error(response.status_code, reason, wait_s, _where(endpoint, url), endpoint.key_env)
-
-
-def _broken_off(endpoint: Endpoint, url: str, error: BaseException) -> BackendError:
-    """Timeout or lost connection, told apart by the first cause: the transport calls both a timeout."""
-    import aiohttp
-    import openai
-
-    causes = list(_causes(error))
-    reason = scrub(str(causes[-1]) or type(causes[-1]).__name__, endpoint.key)
-    if any(isinstance(cause, TimeoutError) for cause in causes):
-        return CallTimeout(f"{_where(endpoint, url)}: {reason}")
-    if any(isinstance(cause, aiohttp.ClientResponseError) for cause in causes):
-        return BadReply(f"{_where(endpoint, url)}: this is no HTTP reply: {reason}")
-    if isinstance(error, openai.OpenAIError) and not isinstance(error, openai.APIConnectionError):
-        return Refused(f"{_where(endpoint, url)}: {reason}")
-    return ConnectionLost(f"{_where(endpoint, url)}: connection lost: {reason}")
-
-
-def _causes(error: BaseException | None) -> list[BaseException]:
-    """The error, what it was raised from, and so on."""
-    chain = []
-    while error is not None:
-        chain.append(error)
-        error = error.__cause__ or error.__context__
-    return chain

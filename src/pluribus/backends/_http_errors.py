@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from pluribus.errors import BackendError, CallTimeout, RateLimited, Refused, ServerError, WrongModel
+from pluribus.errors import (
+    BackendError,
+    BadReply,
+    CallTimeout,
+    ConnectionLost,
+    RateLimited,
+    Refused,
+    ServerError,
+    WrongModel,
+)
 
 _LONGEST_MESSAGE = 300
 _SECRET = re.compile(r"\b(?:sk|gsk|xai|hf|pk|api)[-_][\w*.-]{6,}|(?<=[Bb]earer )[^\s(),]+|(?<=//)[^/\s@]+@")
@@ -149,3 +158,28 @@ def objection(text: str, sent: Mapping[str, Any]) -> tuple[str, str | None] | No
         return "max_tokens", "max_completion_tokens"
     named = [name for name in _OPTIONAL[1:] if name in sent and re.search(rf"\b{name}\b", text)]
     return (named[-1] if "both" in text else named[0], None) if named else None
+
+
+def broken_off(error: BaseException, where: str, key: str | None) -> BackendError:
+    """Timeout or lost connection, told apart by the first cause: the transport calls both a timeout."""
+    import aiohttp
+    import openai
+
+    causes = _causes(error)
+    reason = scrub(str(causes[-1]) or type(causes[-1]).__name__, key)
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return CallTimeout(f"{where}: {reason}")
+    if any(isinstance(cause, aiohttp.ClientResponseError) for cause in causes):
+        return BadReply(f"{where}: this is no HTTP reply: {reason}")
+    if isinstance(error, openai.OpenAIError) and not isinstance(error, openai.APIConnectionError):
+        return Refused(f"{where}: {reason}")
+    return ConnectionLost(f"{where}: connection lost: {reason}")
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    """The error, what it was raised from, and so on."""
+    chain = []
+    while error is not None:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    return chain

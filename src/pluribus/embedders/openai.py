@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pluribus.backends._chat import checked_url, http_client, key_from, on_loopback, same_model
-from pluribus.backends._http_errors import retry_after_s, said, scrub, status_error
+from pluribus.backends._http_errors import broken_off, retry_after_s, said, scrub, status_error
 from pluribus.embedders import at_least_one, option
 from pluribus.embedders._windows import embed_windows
 from pluribus.errors import (
@@ -33,9 +33,7 @@ from pluribus.errors import (
     BadReply,
     CallTimeout,
     ConfigError,
-    ConnectionLost,
     RateLimited,
-    Refused,
     ServerError,
     WrongModel,
 )
@@ -265,31 +263,13 @@ async def _post(client: AsyncOpenAI, line: Line, batch: Sequence[str]) -> bytes:
     except TimeoutError:
         raise CallTimeout(f"{line.where}: no answer in {settings.timeout_s:g} s") from None
     except (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
-        raise _broken_off(line, error) from None
+        raise broken_off(error, line.where, line.key) from None
 
 
 def _refusal(line: Line, response: httpx2.Response) -> BackendError:
     reason = scrub(said(response.text), line.key)
     wait_s = retry_after_s(response.headers, time.time(), response.text)
     return status_error(response.status_code, reason, wait_s, line.where, line.key_env)
-
-
-def _broken_off(line: Line, error: BaseException) -> BackendError:
-    """Told apart by what it was raised from: the transport calls a refused connection a timeout, too."""
-    import aiohttp
-    import openai
-
-    causes = [error]
-    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
-        causes.append(cause)
-    reason = scrub(str(causes[-1]) or type(causes[-1]).__name__, line.key)
-    if any(isinstance(cause, TimeoutError) for cause in causes):
-        return CallTimeout(f"{line.where}: {reason}")
-    if any(isinstance(cause, aiohttp.ClientResponseError) for cause in causes):
-        return BadReply(f"{line.where}: this is no HTTP reply: {reason}")
-    if isinstance(error, openai.OpenAIError) and not isinstance(error, openai.APIConnectionError):
-        return Refused(f"{line.where}: {reason}")
-    return ConnectionLost(f"{line.where}: connection lost: {reason}")
 
 
 def _read(line: Line, content: bytes, count: int) -> Reply:

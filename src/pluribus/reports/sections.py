@@ -381,7 +381,8 @@ _METHODS = (
     ("Accuracy", "share of questions answered rightly, of those that did not fail; 95 % Wilson interval"),
     (
         "Differences",
-        "on the same questions; paired bootstrap over questions, 95 % percentile interval; exact McNemar test; Holm’s "
+        "on the same questions; paired bootstrap over questions, 95 % percentile interval, no narrower "
+        "than exact bounds where fewer than 10 questions differ; exact McNemar test; Holm’s "
         "correction over all comparisons of this page at the same kind of spend",
     ),
     ("Controls", "chosen on one half of the questions and measured on the other, both ways round"),
