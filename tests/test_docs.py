@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import doctest
 import re
 import shlex
 from pathlib import Path
@@ -18,6 +19,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CLI = (ROOT / "docs" / "cli.md").read_text("utf-8")
 COMING_FROM = (ROOT / "docs" / "coming-from.md").read_text("utf-8")
 _BLOCK = re.compile(r"^```(?:bash|sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_PYTHON = re.compile(r"^```(?:python|pycon)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _PLANNED = re.compile(r"\*planned:\* `(pluribus [^`]+)`")
 
 
@@ -96,3 +98,11 @@ def test_pages_link_to_pages_that_are_there() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text("utf-8")], ids=lambda p: p.stem)
+def test_the_examples_of_a_page_give_what_they_print(page: Path) -> None:
+    text = "\n".join(_PYTHON.findall(page.read_text("utf-8")))
+    examples = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    assert examples.examples
+    assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples).failed == 0

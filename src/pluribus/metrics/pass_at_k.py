@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from math import comb
+from pluribus.objectives.best import share_with_one
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Unbiased estimate from n samples of which c are right: 1 − C(n − c, k) / C(n, k), in whole numbers up to the
+    """Unbiased estimate from n samples of which c are right: U_k of the objective `pass`, in whole numbers up to one
     last division.
+
+    1 − C(n − c, k) / C(n, k).
 
     Args:
         n: samples drawn, ≥ 1.
@@ -20,9 +22,9 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
     Source: Chen et al. 2021, arXiv 2107.03374, section 2.1.
 
-    >>> pass_at_k(5, 2, 1), round(pass_at_k(5, 2, 3), 3), pass_at_k(5, 0, 5)
+    >>> pass_at_k(5, 2, 1), pass_at_k(5, 2, 3), pass_at_k(5, 0, 5)
     (0.4, 0.9, 0.0)
     """
     if not 0 <= c <= n or not 1 <= k <= n:
         raise ValueError(f"pass@{k} of {c} right samples among {n}: needs 0 ≤ c ≤ n and 1 ≤ k ≤ n")
-    return 1 - comb(n - c, k) / comb(n, k)
+    return share_with_one(n, c, k)
