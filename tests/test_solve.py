@@ -17,7 +17,7 @@ SEATS = (Seat(0, "agent 1", "scripted/a"), Seat(1, "agent 2", "scripted/b"))
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"rounds": 3}, "unknown setting of debate 'rounds'.*debate_rounds, stop_on_consensus, topology"),
+        ({"rounds": 3}, "unknown setting of debate 'rounds'.*debate_rounds, .*stop_on_consensus, .*topology"),
         ({"debate_rounds": "3"}, "debate_rounds of debate is '3'; expected int"),
         ({"debate_rounds": True}, "debate_rounds of debate is True"),
         ({"debate_rounds": -1}, "debate_rounds is -1"),

@@ -53,6 +53,8 @@ class Agent:
     """Most tokens of prompt and reply together: a question's context is cut to fit. None: not known, nothing is cut."""
     count: Callable[[str], int] | None = None
     """Tokens of a text for this model; None: estimated."""
+    price: float | None = None
+    """US dollars per million completion tokens; None: unpriced."""
 
     @property
     def index(self) -> int:

@@ -8,6 +8,10 @@ Rounds are synchronous: in round r an agent reads the question, its own answer a
 - `centralized`: the hub (the first seat) reads all, the others read the hub; the decision is the hub's.
 
 Differences: a seat that fails is missing from its round and its last answer stands; an agent alone reviews itself.
+A debate may end early: `stop_on_consensus` when all agree, `stop` when the standing answers agree so clearly that, were
+they independent draws, the leading one would be the most probable with probability 1 − eps. After the first round they
+are no such draws, for the seats have read each other: then it is a threshold of agreement, not a probability of being
+right. Under `centralized` the hub must be of the leading opinion too, for its answer is the decision.
 """
 
 from __future__ import annotations
@@ -15,12 +19,16 @@ from __future__ import annotations
 from asyncio import gather
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pluribus.agents import Agent
 from pluribus.answers import read
+from pluribus.consensus.stopping import Stopping, Voters, doubt, wave
+from pluribus.consensus.stopping import settled as clear
 from pluribus.consensus.topology import HUB, heard
+from pluribus.consensus.votes import plurality
 from pluribus.methods import missing, require
+from pluribus.methods._waves import check, note
 from pluribus.prompts import Peer
 from pluribus.types import Outcome, Question, Turn
 
@@ -35,15 +43,25 @@ class Settings:
     topology: Literal["decentralized", "sparse", "centralized"] = "decentralized"
     stop_on_consensus: bool = False
     """End as soon as all answers are equal: fewer calls, and no chance to leave a wrong consensus."""
+    stop: Literal["none", "beta", "dirichlet"] = "none"
+    """The rule of `consensus.stopping` that ends it between two rounds, on the answers that stand."""
+    stop_eps: float = 0.05
+    """The doubt that is small enough, in (0, 1)."""
+    stop_shadow: bool = False
+    """Hold all rounds, and note what stopping would have done."""
 
     def __post_init__(self) -> None:
         if self.debate_rounds < 0:
             raise ValueError(f"debate_rounds is {self.debate_rounds}; it counts the rounds after the first, 0 or more")
+        check(self.stop, self.stop_eps, self.stop_shadow)
 
 
 def calls(settings: Settings, n_agents: int) -> tuple[int, int]:
+    """At least one round where it may end early: under `stop` only a council that is large enough to settle it can."""
     most = n_agents * (1 + settings.debate_rounds)
-    return (n_agents if settings.stop_on_consensus else most), most
+    stops = settings.stop != "none" and not settings.stop_shadow
+    enough = stops and wave([], Voters((1.0,) * 2 * n_agents), _stopping(settings)) <= n_agents
+    return (n_agents if settings.stop_on_consensus or enough else most), most
 
 
 def asks(settings: Settings) -> tuple[int, int]:
@@ -54,6 +72,8 @@ def asks(settings: Settings) -> tuple[int, int]:
 async def solve(question: Question, agents: Sequence[Agent], settings: Settings, seed: int) -> Outcome:
     turns: list[Turn] = []
     standing: dict[int, Turn] = {}
+    settled = False
+    notes: dict[str, Any] = {}
     for round in range(1 + settings.debate_rounds):
         said = await gather(
             *(_turn(agent, round, standing, heard(settings.topology, seat, len(agents)), agents)
@@ -62,9 +82,13 @@ async def solve(question: Question, agents: Sequence[Agent], settings: Settings,
         turns += said
         standing |= {turn.seat: turn for turn in said if turn.ok}
         require(list(standing.values()), turns)
+        if settings.stop != "none" and not settled:
+            settled, notes = _look(question, standing, agents, settings, len(turns))
+        if settled and not settings.stop_shadow:
+            break
         if settings.stop_on_consensus and _agreed(question, standing, len(agents)):
             break
-    return Outcome(tuple(turns), _finals(settings.topology, standing), missing(turns))
+    return Outcome(tuple(turns), _finals(settings.topology, standing), missing(turns), notes)
 
 
 async def _turn(
@@ -82,6 +106,27 @@ async def _turn(
 def _agreed(question: Question, standing: Mapping[int, Turn], n: int) -> bool:
     said = {read(question, turn.text) for turn in standing.values()}
     return len(standing) == n and len(said) == 1 and None not in said
+
+
+def _look(
+    question: Question, standing: Mapping[int, Turn], agents: Sequence[Agent], settings: Settings, made: int
+) -> tuple[bool, dict[str, Any]]:
+    """Whether the standing answers settle it after so many calls, and the notes about it."""
+    said = [standing.get(agent.index) for agent in agents]
+    votes = [read(question, turn.text) if turn else None for turn in said]
+    weights = tuple(agent.seat.weight for agent in agents)
+    more = Voters(weights * 2)  # twice as many: all asked once is not all asked
+    leader = plurality(votes, weights).winner
+    answer = votes[HUB] if settings.topology == "centralized" and said[HUB] else leader
+    settled = clear(votes, more, _stopping(settings)) and answer == leader
+    risk = doubt(votes, more, _stopping(settings)) if settled else None
+    of = len(agents) * (1 + settings.debate_rounds)
+    about = (settings.stop, settings.stop_eps, settings.stop_shadow, made, of, answer, risk)
+    return settled, {"stopping": note(*about)}
+
+
+def _stopping(settings: Settings) -> Stopping:
+    return Stopping(settings.stop, settings.stop_eps)
 
 
 def _finals(topology: str, standing: Mapping[int, Turn]) -> tuple[Turn, ...]:
