@@ -11,19 +11,37 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pluribus.council import Answer, Council
     from pluribus.store import Store
+    from pluribus.toolkit import ConsensusToolkit, Manager, StrategyAgent, majority_vote
     from pluribus.types import Decision, Key, Question, Transcript
 
 __version__ = "0.1.0"
-__all__ = ["Answer", "Council", "Decision", "Key", "Question", "Store", "Transcript", "__version__"]
+__all__ = [
+    "Answer",
+    "ConsensusToolkit",
+    "Council",
+    "Decision",
+    "Key",
+    "Manager",
+    "Question",
+    "Store",
+    "StrategyAgent",
+    "Transcript",
+    "__version__",
+    "majority_vote",
+]
 
 _HOMES = {
     "Answer": "pluribus.council",
+    "ConsensusToolkit": "pluribus.toolkit",
     "Council": "pluribus.council",
     "Decision": "pluribus.types",
     "Key": "pluribus.types",
+    "Manager": "pluribus.toolkit",
     "Question": "pluribus.types",
     "Store": "pluribus.store",
+    "StrategyAgent": "pluribus.toolkit",
     "Transcript": "pluribus.types",
+    "majority_vote": "pluribus.toolkit",
 }
 
 
