@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pluribus.decide import RULES, credit, decide
+from pluribus.consensus.confidence import Calibration
+from pluribus.decide import RULES, Calibrated, credit, decide, leading, voters
 from pluribus.errors import DataError, UnknownName, UsageError
 from pluribus.types import Attempt, Completion, Failure, Key, Question, Seat, Status, Transcript, Turn
 
@@ -65,6 +66,75 @@ def test_weights_come_from_the_seats_unless_given() -> None:
     assert decide(ASK, table, rule="weighted", weights=[1, 1, 1]).answer == "5"
     with pytest.raises(UsageError, match="2 weights for 3 seats"):
         decide(ASK, table, rule="weighted", weights=[1, 1])
+
+
+def test_where_only_seats_without_weight_are_left_nobody_has_a_vote() -> None:
+    decision = decide(ASK, council("4", None, "no idea", weights=(0.0, 2.0, 0.0)), rule="weighted")
+    assert (decision.answer, dict(decision.votes), decision.abstained) == (None, {}, 1)
+
+
+# --- confidence ------------------------------------------------------------------------------------------------------
+
+CHANCE = Calibration("isotonic", ((0.0, 0.1), (1.0, 0.9)))
+
+
+@pytest.mark.parametrize(
+    ("texts", "weights", "rule", "expected"),
+    [
+        (("4", "4", "5", "6"), None, "plurality", 0.5),
+        (("4", "4", "no idea", "I pass"), None, "plurality", 0.5),
+        (("4", "4", None, None), None, "plurality", 0.5),
+        (("4", "5", "5"), (3.0, 1.0, 1.0), "weighted", 0.1 + 0.8 * 3 / 5),
+        (("4", None), (1.0, 3.0), "weighted", 0.1 + 0.8 / 4),
+    ],
+)
+def test_confidence_counts_who_is_silent_and_who_failed(
+    texts: tuple[str | None, ...], weights: tuple[float, ...] | None, rule: str, expected: float
+) -> None:
+    decision = decide(ASK, council(*texts, weights=weights), rule=rule, calibrated=Calibrated(CHANCE, mark="1a"))
+    assert decision.answer == "4" and decision.confidence == pytest.approx(expected)
+    assert decision.rule == f"{rule}@1a"
+
+
+def test_too_low_a_confidence_withholds_the_answer_and_keeps_the_votes() -> None:
+    table = council("4", "4", "5", "6")
+    least = [decide(ASK, table, calibrated=Calibrated(CHANCE, below)) for below in (None, 0.5, 0.51)]
+    assert [(one.answer, one.confidence) for one in least] == [("4", 0.5), ("4", 0.5), (None, 0.5)]
+    assert dict(least[2].votes) == {"4": 2.0, "5": 1.0, "6": 1.0}
+    assert [leading(one) for one in least] == ["4", "4", "4"]
+    assert credit(least[2], Key("q1", "4"), ASK) == 0.0
+
+
+def test_a_withheld_tie_gets_no_part_of_the_credit() -> None:
+    tied = decide(ASK, council("4", "5"), tie="fractional", calibrated=Calibrated(CHANCE, 0.9))
+    assert (tied.answer, tied.tie, leading(tied)) == (None, ("4", "5"), "4")
+    assert credit(tied, Key("q1", "4"), ASK) == 0.0
+
+
+def test_without_a_vote_there_is_no_confidence() -> None:
+    for table, tie in ((council("no idea"), "first"), (council("4", "5"), "abstain")):
+        decision = decide(ASK, table, tie=tie, calibrated=Calibrated(CHANCE, 0.0))
+        assert (decision.answer, decision.confidence, leading(decision)) == (None, None, None)
+
+
+def test_a_seat_that_was_not_asked_has_no_vote_and_one_that_failed_has() -> None:
+    assert voters(council("4", None, "5")) == ((0, 0), (2, 2), (1, None))
+    stopped = transcript(turn(0, 0, "4"), turn(0, 1, "4"), finals=(0, 1), weights=(1.0,) * 5)
+    assert voters(stopped) == ((0, 0), (1, 1))
+    assert decide(ASK, stopped, calibrated=Calibrated(CHANCE)).confidence == pytest.approx(0.9)
+
+
+def test_who_answers_without_a_vote_leaves_none_to_who_failed() -> None:
+    """A hub decides: the others' answers, and their failures, are no votes."""
+    hub = transcript(turn(0, 0, "4"), turn(0, 1, "5"), turn(0, 2, None), finals=(0,), weights=(1.0,) * 3)
+    assert voters(hub) == ((0, 0),)
+
+
+def test_a_seat_that_speaks_again_is_one_voter() -> None:
+    debate = transcript(
+        turn(0, 0, "4"), turn(0, 1, None), turn(1, 0, None), turn(1, 1, "5"), finals=(0, 3), weights=(1.0,) * 2
+    )
+    assert voters(debate) == ((0, 0), (1, 3))
 
 
 def test_random_ties_differ_between_questions_and_repeat_with_the_seed() -> None:

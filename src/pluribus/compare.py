@@ -274,7 +274,8 @@ def against_best_single(panel: Panel, *, seed: int = 0) -> Comparison | None:
         panel: a council that spends more than one call on a question; else there is nothing to compare.
         seed: of the halves and of the bootstrap.
 
-    Returns: None for a member alone, or where no question of a half has a key and an answer.
+    Returns: None for a member alone, for a vote that stopped before all members were asked, or where no question of a
+        half has a key and an answer.
     """
     if (per_question(panel, calls) or 0.0) <= 1:
         return None
@@ -284,6 +285,8 @@ def against_best_single(panel: Panel, *, seed: int = 0) -> Comparison | None:
 def _alone(panel: Panel) -> list[_Side]:
     import numpy as np
 
+    if panel.unasked:
+        return []  # the members answered different questions
     right = right_Q_A(panel, 0)
     firsts = [(place, member) for place, member in enumerate(panel.members) if member.draw == 0]
     sides = []
@@ -314,9 +317,11 @@ def _word_tokens(word: Word | None) -> float:
 def draws(panel: Panel) -> dict[str, list[int]]:
     """Model → places of its draws among the panel's members: samples of seats without a persona.
 
-    Seats that answer each other in the first round are no draws.
+    Seats that answer each other in the first round are no draws, nor are those of a vote that stopped asking early.
     """
     found: dict[str, list[int]] = {}
+    if panel.unasked:
+        return found
     for place, member in enumerate(panel.members):
         if member.persona is None and panel.method not in _TURNS:
             found.setdefault(member.model, []).append(place)
@@ -669,7 +674,10 @@ def _uneven(told: Comparison) -> Verdict:
 def _unknown(alone: Comparison | None) -> Verdict:
     """Without draws of the best member: a council that loses to one call of it does not pay; else nobody knows."""
     if alone is None:
-        words = "nothing to compare with: no member's own answers to questions with a key, or a member alone"
+        words = (
+            "nothing to compare with: no member's own answers to questions with a key, a member alone, or a vote that "
+            "stopped before all members were asked (stop_shadow=true asks them all)"
+        )
         return Verdict(None, words, None)
     times, gain = (alone.council_calls or 0) / (alone.control_calls or 1), points(alone.difference)
     loses = _verb(alone) == "loses"

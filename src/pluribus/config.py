@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -14,12 +16,17 @@ from pydantic_core import ErrorDetails
 from pluribus.errors import ConfigError
 
 Tie = Literal["first", "random", "abstain", "fractional"]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "agentark": {"temperature": 0.5, "max_tokens": 4096},
     "agent-scaling": {"temperature": 1.0, "top_p": 0.9, "max_tokens": 512},
 }
 """Sampling defaults of the two published codes, by name."""
+
+
+CALIBRATION: Literal["pluribus-calibration"] = "pluribus-calibration"
+"""What the file of `pluribus calibrate` calls itself."""
 
 
 METHOD_ALIASES: Mapping[str, str] = {"vanilla": "single"}
@@ -68,6 +75,74 @@ class BudgetConfig(_Strict):
     seconds: float | None = Field(default=None, gt=0)
 
 
+class CalibratedSeat(_Strict):
+    """What a calibration knows of one seat."""
+
+    model: str
+    """Without its address."""
+    persona: str | None = None
+    accuracy: float | None = Field(default=None, ge=0, le=1)
+    """Share right of its votes, shrunk; None: it had no vote."""
+    weight: float = Field(ge=0, allow_inf_nan=False)
+    answered: int = Field(ge=0)
+    """Votes the accuracy rests on."""
+
+
+class ConfidenceConfig(_Strict):
+    """Support of a vote → chance that it is right; see `pluribus.consensus.confidence`."""
+
+    kind: Literal["isotonic", "platt"]
+    points: list[Annotated[list[Share], Field(min_length=2, max_length=2)]] = Field(default_factory=list)
+    slope: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    intercept: float | None = Field(default=None, allow_inf_nan=False)
+    n: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _whole(self) -> ConfidenceConfig:
+        if self.kind == "platt" and (self.slope is None or self.intercept is None):
+            raise ValueError("confidence: a platt map needs slope and intercept")
+        if self.kind == "isotonic" and not self.points:
+            raise ValueError("confidence: an isotonic map needs points")
+        for (left, low), (right, high) in pairwise(self.points):
+            if left >= right or low > high:
+                raise ValueError(f"confidence: the points [{left}, {low}] and [{right}, {high}] do not ascend")
+        return self
+
+
+class CalibrationConfig(_Strict):
+    """What `pluribus calibrate` learned of a council: the file it writes."""
+
+    format: Literal["pluribus-calibration"]
+    version: Literal[1]
+    task: str
+    runs: list[str]
+    """Names and ids of the runs it was learned from."""
+    method: str
+    settings: dict[str, Any]
+    """Of the method: the confidence holds for these."""
+    seats: list[CalibratedSeat] = Field(min_length=1)
+    labels: bool
+    """Whether the weights were learned from keys; else from agreement alone."""
+    options: float = Field(gt=1, allow_inf_nan=False)
+    """Answers a question has, as the weights count them."""
+    rule: Literal["plurality", "weighted"]
+    """plurality where all weights are equal."""
+    confidence: ConfidenceConfig | None = None
+    threshold: Share | None = None
+    """The least confidence that reaches the accuracy that was asked for."""
+    n: int = Field(ge=1)
+    """Questions it was learned from."""
+
+    @model_validator(mode="after")
+    def _votes(self) -> CalibrationConfig:
+        weights = [seat.weight for seat in self.seats]
+        if not any(weights):
+            raise ValueError("all weights of the seats are 0; at least one seat needs a vote")
+        if self.rule != ("weighted" if len(set(weights)) > 1 else "plurality"):
+            raise ValueError(f"the rule is {self.rule!r}, and the seats' weights are {weights}")
+        return self
+
+
 class RunConfig(_Strict):
     """Everything a run is made of; the command line's flags lie over the file."""
 
@@ -96,6 +171,10 @@ class RunConfig(_Strict):
     rule: str = "plurality"
     tie: Tie = "first"
     seed: int = 0
+    calibration: str | CalibrationConfig | None = None
+    """A file of `pluribus calibrate`, or what is in it: the seats' weights and how sure a decision is."""
+    abstain_below: Share | None = None
+    """With less confidence than this the decision has no answer."""
 
     budget: BudgetConfig = BudgetConfig()
     allow_code_execution: bool | Literal["rlimit"] = False
@@ -106,6 +185,11 @@ class RunConfig(_Strict):
     """Calls in flight per endpoint at most; fewer while the endpoint answers 429 or 5xx."""
     retries: int = Field(default=5, ge=1)
     """Tries per call at most."""
+
+    @field_validator("calibration", mode="before")
+    @classmethod
+    def _inline(cls, value: Any) -> Any:
+        return make_calibration(value, "calibration") if isinstance(value, Mapping) else value
 
     @field_validator("method")
     @classmethod
@@ -123,6 +207,10 @@ class RunConfig(_Strict):
             raise ValueError(f"unknown preset {self.preset!r}; there are: {', '.join(sorted(PRESETS))}")
         if self.seats and self.models:
             raise ValueError("models and seats are both given; name each model inside its seat, or drop the seats")
+        if self.abstain_below is not None and self.calibration is None:
+            raise ValueError(
+                f"abstain_below is {self.abstain_below:g}, but nothing gives a confidence; say --calibration FILE"
+            )
         return self
 
 
@@ -154,19 +242,51 @@ def make_config(values: Mapping[str, Any], place: str = "the command line") -> R
         raise ConfigError(f"{place}: {_words(problem.errors()[0])}") from None
 
 
-def _words(error: ErrorDetails) -> str:
+def read_calibration(path: Path) -> CalibrationConfig:
+    """The file of `pluribus calibrate`; ConfigError with one line for anything that is not one."""
+    hint = "give a file that `pluribus calibrate RUN --out FILE` wrote"
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except OSError as problem:
+        raise ConfigError(f"{path}: {problem.strerror}", hint=hint) from None
+    except ValueError:  # no JSON, no UTF-8
+        raise ConfigError(f"{path}: not JSON", hint=hint) from None
+    return make_calibration(value, str(path))
+
+
+def make_calibration(value: Any, place: str) -> CalibrationConfig:
+    """Checks plain values; raises ConfigError with one line that names key, value and what was expected."""
+    if not isinstance(value, Mapping) or value.get("format") != CALIBRATION:
+        raise ConfigError(f"{place}: not a calibration", hint="write one with `pluribus calibrate RUN --out FILE`")
+    if value.get("version") != 1:
+        raise ConfigError(f"{place}: version {value.get('version')!r} of a calibration; this pluribus reads 1")
+    try:
+        return CalibrationConfig(**value)
+    except ValidationError as problem:
+        raise ConfigError(f"{place}: {_words(problem.errors()[0], CalibrationConfig)}") from None
+
+
+def _words(error: ErrorDetails, root: type[BaseModel] = RunConfig) -> str:
     key = ".".join(str(part) for part in error["loc"] if not str(part).startswith(("str", "dict", "function")))
     if error["type"] == "extra_forbidden":
-        known = _keys(error["loc"])
+        known = _keys(error["loc"], root)
         near = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
         return f"unknown key {key!r}; {f'did you mean {near[0]!r}? ' if near else ''}allowed: {', '.join(known)}"
     if error["type"] == "value_error":
         return error["msg"].removeprefix("Value error, ")
+    if error["type"] == "missing":
+        return f"{key} is missing"
     message = error["msg"][0].lower() + error["msg"][1:]
     return f"{key} is {error['input']!r}; {message}"
 
 
-def _keys(location: tuple[int | str, ...]) -> list[str]:
-    owners: dict[str, type[BaseModel]] = {"sampling": SamplingConfig, "seats": SeatConfig, "budget": BudgetConfig}
-    owner = owners.get(str(location[0]), RunConfig) if len(location) > 1 else RunConfig
+def _keys(location: tuple[int | str, ...], root: type[BaseModel]) -> list[str]:
+    owner = _PARTS[root].get(str(location[0]), root) if len(location) > 1 else root
     return sorted(owner.model_fields)
+
+
+_PARTS: Mapping[type[BaseModel], Mapping[str, type[BaseModel]]] = {
+    RunConfig: {"sampling": SamplingConfig, "seats": SeatConfig, "budget": BudgetConfig},
+    CalibrationConfig: {"seats": CalibratedSeat, "confidence": ConfidenceConfig},
+}
+"""Entries that are mappings of their own, or lists of such."""

@@ -15,10 +15,20 @@ from typing import Any
 
 from pluribus.codec import content_id
 from pluribus.config import RunConfig, make_config
-from pluribus.decide import decide
 from pluribus.engines.asyncio import block
 from pluribus.errors import ConfigError
-from pluribus.run import RunResult, check_method, execute, jail, opened, prepare, seat_table
+from pluribus.run import (
+    RunResult,
+    Table,
+    check_method,
+    decided,
+    execute,
+    jail,
+    opened,
+    prepare,
+    seat_table,
+    with_calibration,
+)
 from pluribus.sandbox import allowing
 from pluribus.solve import solve
 from pluribus.store import Store
@@ -95,22 +105,18 @@ class Council:
             remember: keep the calls in the workspace, so that asking again costs nothing.
         """
         asked = question if isinstance(question, Question) else make_question(question, kind, choices, labels)
-        table = seat_table(self.config, family)
-        check_method(self.config, table)
+        config = with_calibration(self.config)
+        table = seat_table(config, family)
+        check_method(config, table)
         store = Store.open(self.home) if remember else None
         try:
-            async with opened(table, self.config, store) as live:
-                with allowing(jail(self.config)):
-                    transcript = await solve(asked, live.agents, table.method, table.settings, seed=self.config.seed)
+            async with opened(table, config, store) as live:
+                with allowing(jail(config)):
+                    transcript = await solve(asked, live.agents, table.method, table.settings, seed=config.seed)
         finally:
             if store is not None:
                 store.close()
-        return Answer(asked, transcript, self._decide(asked, transcript))
-
-    def _decide(self, question: Question, transcript: Transcript) -> Decision | None:
-        if transcript.status == "failed":
-            return None
-        return decide(question, transcript, rule=self.config.rule, tie=self.config.tie, seed=self.config.seed)
+        return Answer(asked, transcript, _decided(config, table, asked, transcript))
 
     def run(self, task: str, **about: Any) -> RunResult:
         """Runs a task and waits; takes what `arun` takes."""
@@ -124,6 +130,10 @@ class Council:
         config = self.config.model_copy(update=said)
         with Store.open(self.home) as store:
             return await execute(prepare(config), store)
+
+
+def _decided(config: RunConfig, table: Table, question: Question, transcript: Transcript) -> Decision | None:
+    return None if transcript.status == "failed" else decided(config, table, question, transcript)
 
 
 def make_question(

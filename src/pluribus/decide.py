@@ -6,11 +6,13 @@ A rule is one function from ballots to a vote, listed in `RULES` under the name 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from pluribus import answers
+from pluribus.consensus.confidence import Calibration, confidence, support
 from pluribus.consensus.votes import Vote, plurality
 from pluribus.errors import DataError, UnknownName, UsageError
 from pluribus.types import Decision, Key, Question, Transcript, Turn
@@ -34,10 +36,33 @@ def _plurality(ballots: Ballots) -> Vote:
 
 
 def _weighted(ballots: Ballots) -> Vote:
+    """Where only seats of weight 0 are left, nobody has a vote."""
+    if ballots.weights and not any(ballots.weights):
+        return Vote(None, {}, None, None, (), sum(answer is None for answer in ballots.answers))
     return plurality(ballots.answers, ballots.weights, ballots.tie, ballots.seed)
 
 
 RULES: Mapping[str, Rule] = MappingProxyType({"plurality": _plurality, "weighted": _weighted})
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """How sure to be of a decision, and how sure one must be."""
+
+    map: Calibration
+    abstain_below: float | None = None
+    """With less confidence than this, in [0, 1], there is no answer; None: whatever the confidence is."""
+    mark: str = ""
+    """Short id of the two above: decisions under different ones are kept apart."""
+
+
+def rule_name(rule: str, calibrated: Calibrated | None) -> str:
+    """What a decision says it was made by.
+
+    >>> rule_name("weighted", Calibrated(Calibration("platt", slope=1.0, intercept=0.0), mark="1a2b3c4d"))
+    'weighted@1a2b3c4d'
+    """
+    return rule if calibrated is None else f"{rule}@{calibrated.mark}"
 
 
 def decide(
@@ -48,6 +73,7 @@ def decide(
     tie: str = "first",
     weights: Sequence[float] | None = None,
     seed: int = 0,
+    calibrated: Calibrated | None = None,
 ) -> Decision:
     """The council's decision on a question.
 
@@ -57,6 +83,7 @@ def decide(
         tie: first, random, abstain or fractional; see `pluribus.consensus.votes.plurality`.
         weights: one per seat, ≥ 0, for the rule `weighted`; None takes the seats' own.
         seed: with the question's id it decides ties under the rule `random`.
+        calibrated: gives the decision its confidence, and withholds the answer where that is too low; the votes stay.
     """
     if transcript.status == "failed":
         raise ValueError(f"attempt {transcript.attempt.id} failed: there is nothing to decide")
@@ -64,10 +91,12 @@ def decide(
         raise UnknownName("rule", rule, RULES)
     reads = _reads(question, transcript)
     finals = tuple(reads.get(index) for index in transcript.finals)
-    vote = RULES[rule](Ballots(finals, _final_weights(transcript, weights), tie, _seed(seed, question.id)))
-    return Decision(
+    by_seat = _seat_weights(transcript, weights)
+    cast = tuple(by_seat[transcript.turns[index].seat] for index in transcript.finals)
+    vote = RULES[rule](Ballots(finals, cast, tie, _seed(seed, question.id)))
+    decision = Decision(
         attempt_id=transcript.attempt.id,
-        rule=rule,
+        rule=rule_name(rule, calibrated),
         answer=vote.winner,
         votes=vote.counts,
         share=vote.share,
@@ -77,6 +106,41 @@ def decide(
         answers=_standing(transcript, reads),
         tie_rule=tie,
     )
+    if calibrated is None:
+        return decision
+    total = math.fsum(by_seat[seat] if rule == "weighted" else 1.0 for seat, _ in voters(transcript))
+    return _sure(decision, support(vote.counts, total), calibrated)
+
+
+def _sure(decision: Decision, supported: float, calibrated: Calibrated) -> Decision:
+    """The decision with its confidence, which one without an answer has not; too low a one takes the answer away."""
+    if decision.answer is None:
+        return decision
+    sure = confidence(calibrated.map, supported)
+    low = calibrated.abstain_below is not None and sure < calibrated.abstain_below
+    return replace(decision, confidence=sure, answer=None if low else decision.answer)
+
+
+def leading(decision: Decision) -> str | None:
+    """What the vote decided, also where its confidence was too low to answer."""
+    if decision.answer is not None or decision.confidence is None:
+        return decision.answer
+    return decision.tie[0] if decision.tie else max(decision.votes, key=lambda answer: decision.votes[answer])
+
+
+def voters(transcript: Transcript) -> tuple[tuple[int, int | None], ...]:
+    """(seat, index of its turn) of everybody with a vote; None: it failed, so its vote is missing.
+
+    Where all who answered have a vote, so have those who failed to answer; seats that were not asked have none.
+    """
+    turns = transcript.turns
+    cast: list[tuple[int, int | None]] = [(turns[index].seat, index) for index in transcript.finals]
+    voices = {(turns[index].seat, turns[index].sample) for index in transcript.finals}
+    answered = {(turn.seat, turn.sample) for turn in turns if turn.role == "answer" and turn.ok}
+    if not answered <= voices:
+        return tuple(cast)
+    failed = dict.fromkeys((turn.seat, turn.sample) for turn in turns if turn.role == "answer" and not turn.ok)
+    return (*cast, *((seat, None) for seat, sample in failed if (seat, sample) not in voices))
 
 
 def credit(
@@ -94,7 +158,7 @@ def credit(
     right = passed if question.kind == "program" else _right(question, key)
     if key is None or right is None:
         return None
-    if decision.tie_rule == "fractional" and decision.tie:
+    if decision.tie_rule == "fractional" and decision.tie and decision.answer is not None:
         return sum(answer in right for answer in decision.tie) / len(decision.tie)
     return float(decision.answer in right)
 
@@ -125,12 +189,11 @@ def _reads(question: Question, transcript: Transcript) -> dict[int, str | None]:
     }
 
 
-def _final_weights(transcript: Transcript, weights: Sequence[float] | None) -> tuple[float, ...]:
+def _seat_weights(transcript: Transcript, weights: Sequence[float] | None) -> Sequence[float]:
     seats = transcript.attempt.agents
     if weights is not None and len(weights) != len(seats):
         raise UsageError(f"{len(weights)} weights for {len(seats)} seats", hint="give one weight per seat")
-    by_seat = [seat.weight for seat in seats] if weights is None else weights
-    return tuple(by_seat[transcript.turns[index].seat] for index in transcript.finals)
+    return [seat.weight for seat in seats] if weights is None else weights
 
 
 def _standing(transcript: Transcript, reads: Mapping[int, str | None]) -> tuple[tuple[str | None, ...], ...]:

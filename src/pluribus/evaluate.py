@@ -7,13 +7,16 @@ counted as wrong: it is left out of the accuracy and counted beside it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pluribus import stats
 from pluribus.answers import canonical, read
-from pluribus.decide import credit
+from pluribus.decide import credit, leading
 from pluribus.label import PROGRAM, read_turns
+from pluribus.metrics.calibration import expected_calibration_error
 from pluribus.metrics.pass_at_k import pass_at_k
+from pluribus.stats import Estimate
 from pluribus.types import Completion, Decision, Key, Label, Question, Score, Status, Transcript
 
 
@@ -51,6 +54,26 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """Where a vote stopped asking, or in shadow, where all were asked, would have stopped."""
+
+    rule: str
+    asked: int
+    """Calls that were needed."""
+    of: int
+    """Calls without stopping."""
+    answer: str | None
+    """The leader then."""
+    shadow: bool
+    changed: bool
+    """Whether the decision is another answer; without shadow only another tie rule makes it one."""
+    credit: float | None
+    """How right `answer` is: 1 or 0; None without a key."""
+    doubt: float | None = None
+    """The rule's own estimate of the chance that another answer wins; None: it gives none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One question of a run, scored."""
 
@@ -71,6 +94,12 @@ class Row:
     """Why it failed, or who is missing."""
     passes: tuple[int, int] | None = None
     """Programs: how many of the final answers pass the tests, and how many there are; None: not run, or no program."""
+    confidence: float | None = None
+    """Chance that the vote is right, in (0, 1); None: the decision has no calibration, or there is no vote."""
+    vote_credit: float | None = None
+    """How right the vote is, also where its confidence was too low to answer; else the same as `credit`."""
+    stopping: Stop | None = None
+    """None: the method asks everybody, or the attempt failed."""
 
 
 def usage(transcript: Transcript) -> Usage:
@@ -106,6 +135,8 @@ def row(
         labels: of the turns, see `pluribus.label`; programs are scored by them, and not at all without them.
     """
     passed = _passed(question, transcript, labels)
+    right = right_answers(question, key, passed)
+    vote = replace(decision, answer=leading(decision)) if decision else None
     return Row(
         question_id=question.id,
         attempt_id=transcript.attempt.id,
@@ -115,11 +146,30 @@ def row(
         credit=credit(decision, key, question, passed) if decision else None,
         share=decision.share if decision else None,
         margin=decision.margin if decision else None,
-        seats=_marks(question, right_answers(question, key, passed), transcript, decision),
+        seats=_marks(question, right, transcript, decision),
         rounds=decision.answers if decision else (),
         usage=usage(transcript),
         reason=transcript.failure.message if transcript.failure else None,
         passes=_passes(question, transcript, labels),
+        confidence=decision.confidence if decision else None,
+        vote_credit=credit(vote, key, question, passed) if vote else None,
+        stopping=_stop(transcript.notes.get("stopping"), vote, right),
+    )
+
+
+def _stop(note: Mapping[str, Any] | None, vote: Decision | None, right: Collection[str | None] | None) -> Stop | None:
+    if note is None or vote is None:
+        return None
+    answer = note["answer"]
+    return Stop(
+        rule=note["rule"],
+        asked=note["asked"],
+        of=note["of"],
+        answer=answer,
+        shadow=note["shadow"],
+        changed=answer != vote.answer,
+        credit=None if right is None else float(answer in right),
+        doubt=note.get("doubt"),
     )
 
 
@@ -220,6 +270,110 @@ def pass_at(rows: Sequence[Row]) -> Mapping[int, float]:
     if most < 2:
         return {}
     return {k: sum(pass_at_k(n, c, k) for c, n in counted) / len(counted) for k in range(1, most + 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """What stopping early saved over a run, and in shadow what it would have cost."""
+
+    rule: str
+    shadow: bool
+    n: int
+    """Questions whose vote could stop."""
+    asked: int
+    """Calls that were needed, in shadow those that would have been."""
+    of: int
+    """Calls without stopping."""
+    saved: Estimate
+    """Share of the calls that were not needed, with its 95 % bootstrap interval over questions."""
+    changed: int | None = None
+    """Decisions that stopping would have changed; None: without shadow nobody knows."""
+    accuracy: float | None = None
+    """Of the answers at the stop; this and the two below None without shadow or without keys."""
+    full: float | None = None
+    """Of the full votes, on the same questions."""
+    difference: Estimate | None = None
+    """At the stop minus full, paired."""
+
+
+def stopping(rows: Sequence[Row], *, seed: int = 0) -> Stopped | None:
+    """What stopping saved; None where nothing could stop.
+
+    saved = Σ_q (of_q − asked_q) / Σ_q of_q.
+
+    Args:
+        seed: of the bootstrap, which resamples questions.
+    """
+    stops = [r.stopping for r in rows if r.stopping is not None]
+    asked, of = sum(stop.asked for stop in stops), sum(stop.of for stop in stops)
+    if not of:
+        return None
+    spared = [float(call >= stop.asked) for stop in stops for call in range(stop.of)]
+    places = [place for place, stop in enumerate(stops) for _ in range(stop.of)]
+    saved = stats.cluster_bootstrap(spared, places, seed=seed)
+    found = Stopped(stops[0].rule, stops[0].shadow, len(stops), asked, of, saved)
+    return _in_shadow(found, rows, seed) if found.shadow else found
+
+
+def _in_shadow(found: Stopped, rows: Sequence[Row], seed: int) -> Stopped:
+    changed = sum(r.stopping.changed for r in rows if r.stopping is not None)
+    pairs = [
+        (r.stopping.credit, r.vote_credit)
+        for r in rows
+        if r.stopping is not None and r.stopping.credit is not None and r.vote_credit is not None
+    ]
+    if not pairs:
+        return replace(found, changed=changed)
+    early, full = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    difference = stats.paired_difference(early, full, seed=seed)
+    return replace(found, changed=changed, accuracy=_mean(early), full=_mean(full), difference=difference)
+
+
+def stopped_short(row: Row) -> bool:
+    """Whether the vote stopped before every seat was asked: then the last seats answered the hard questions only."""
+    return row.stopping is not None and not row.stopping.shadow and None in row.seats
+
+
+@dataclass(frozen=True, slots=True)
+class Sureness:
+    """A run's confidence held against its keys, and what withholding unsure answers gave."""
+
+    n: int
+    """Questions with a confidence and a key."""
+    mean: float
+    """Mean confidence."""
+    accuracy: float
+    """Of all their votes, those withheld included."""
+    interval: tuple[float, float]
+    """95 % Wilson interval of it."""
+    calibration_error: float
+    """Expected calibration error, in [0, 1]."""
+    answered: int
+    """Those with an answer."""
+    answered_accuracy: float | None
+    """None: nothing was answered."""
+    answered_interval: tuple[float, float] | None
+
+
+def sureness(rows: Sequence[Row]) -> Sureness | None:
+    """How true a run's confidences are; None where no question has both confidence and key."""
+    known = [
+        (r.confidence, r.vote_credit, r.answer) for r in rows if r.confidence is not None and r.vote_credit is not None
+    ]
+    if not known:
+        return None
+    sure, right = [one[0] for one in known], [one[1] for one in known]
+    kept = [good for _, good, answer in known if answer is not None]
+    return Sureness(
+        n=len(known),
+        mean=sum(sure) / len(sure),
+        accuracy=sum(right) / len(right),
+        interval=stats.wilson(sum(right), len(right)),
+        calibration_error=expected_calibration_error(sure, right),
+        answered=len(kept),
+        answered_accuracy=_mean(kept),
+        answered_interval=stats.wilson(sum(kept), len(kept)) if kept else None,
+    )
 
 
 def seat_score(subject: str, task: str, rows: Sequence[Row], seat: int) -> Score:

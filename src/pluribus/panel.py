@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pluribus.answers import read
-from pluribus.evaluate import Row, Usage, right_answers
+from pluribus.decide import voters
+from pluribus.evaluate import Row, Usage, right_answers, stopped_short
 from pluribus.types import Key, Label, Question, Seat, Transcript
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+STOPPED = "questions with seats not asked because the vote had stopped (members alone do not compare)"
+"""What is missing from a panel of votes that stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,17 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
+class Ballot:
+    """One vote of a decision, as it was counted."""
+
+    seat: int
+    answer: str | None
+    """None: an abstention, or a voter that failed."""
+    correct: float | None
+    """1 right, 0 not right (an abstention is not right); None: nobody can say (no key), or the voter failed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """One question of a panel."""
 
@@ -67,6 +82,8 @@ class Item:
     usage: Usage | None = None
     """What the whole attempt took, judges and critics included; None: the source does not say."""
     failed: bool = False
+    ballots: tuple[Ballot, ...] = ()
+    """The votes the decision counted, in its order; empty where the source does not say, or the attempt failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +99,11 @@ class Panel:
     settings: Mapping[str, object] = field(default_factory=dict)
     omitted: Mapping[str, int] = field(default_factory=dict)
     """Reason → how many (lines, words, …) of the source are left out; nothing is left out in silence."""
+    seats: tuple[Seat, ...] = ()
+    """All places at the table, those that gave no answer too; empty where the source does not say."""
+    unasked: int = 0
+    """Questions on which the vote stopped before every seat was asked. Above 0 the members answered different
+    questions, the last of them the hard ones only: they do not compare with each other or with the council."""
 
     @property
     def rounds(self) -> int:
@@ -107,8 +129,10 @@ def panel_of(
     members = tuple(_member(seat, draw, most[seat.index]) for seat in seats for draw in range(most[seat.index]))
     items = tuple(_item(*one, draws, members) for one, draws in zip(attempts, said, strict=True))
     method, settings = (first.method, first.settings) if first else ("", {})
-    failed = sum(item.failed for item in items)
-    return Panel(name, source, task, method, members, items, settings, {"failed attempts": failed} if failed else {})
+    unasked = sum(stopped_short(row) for _, _, _, row, _ in attempts)
+    counts = {"failed attempts": sum(item.failed for item in items), STOPPED: unasked}
+    omitted = {reason: n for reason, n in counts.items() if n}
+    return Panel(name, source, task, method, members, items, settings, omitted, seats, unasked)
 
 
 def _most(said: Sequence[_Draws], seat: int) -> int:
@@ -157,7 +181,27 @@ def _item(
 
     rounds = max((round for _, round in draws), default=-1) + 1
     words = tuple(tuple(word(member, round) for member in members) for round in range(rounds))
-    return Item(question.id, row.key, words, row.answer, row.credit, row.usage, transcript.status == "failed")
+    ballots = tuple(_ballots(question, transcript, reads, right, verdicts)) if transcript.status != "failed" else ()
+    failed = transcript.status == "failed"
+    return Item(question.id, row.key, words, row.answer, row.credit, row.usage, failed, ballots)
+
+
+def _ballots(
+    question: Question,
+    transcript: Transcript,
+    reads: Mapping[int, str | None],
+    right: Collection[str | None] | None,
+    verdicts: Mapping[int, bool | None],
+) -> Iterator[Ballot]:
+    """Every vote; a final that is no answer of a round, such as a summary, is read here."""
+    for seat, place in voters(transcript):
+        if place is None:
+            yield Ballot(seat, None, None)
+            continue
+        answer = reads[place] if place in reads else read(question, transcript.turns[place].text)
+        passed = verdicts.get(place)
+        correct = float(answer in right) if right is not None else None if passed is None else float(passed)
+        yield Ballot(seat, answer, correct)
 
 
 def _reads(question: Question, transcript: Transcript, row: Row, draws: _Draws) -> dict[int, str | None]:

@@ -178,6 +178,9 @@ def recommend(
 def _ballots(panel: Panel) -> _Ballots:
     import numpy as np
 
+    if panel.unasked:
+        raise DataError(panel.source, f"on {panel.unasked:,} questions the vote stopped before every seat was asked",
+                        hint="seats compare on the same questions: run it with --set stop_shadow=true")  # fmt: skip
     said = [m for m in range(len(panel.members)) if any(item.words and item.words[0][m] for item in panel.items)]
     if len(said) < 2:
         raise DataError(panel.source, f"seats with first answers of their own: {len(said)}; expected at least 2",

@@ -17,13 +17,33 @@ from typing import TYPE_CHECKING, Any
 from pluribus.agents import Agent, SeatPlan, approximate_tokens, plan, seats
 from pluribus.answers import canonical
 from pluribus.backends import Backend, ModelSpec, connect, parse, services
-from pluribus.backends._prices import price_of, read_prices
-from pluribus.codec import content_id
-from pluribus.config import PRESETS, BudgetConfig, RunConfig, SeatConfig, make_config
-from pluribus.decide import RULES, decide
+from pluribus.backends._prices import Price, price_of, read_prices
+from pluribus.calibrate import calibrated, no_confidence, weighed
+from pluribus.codec import content_id, plain
+from pluribus.config import (
+    PRESETS,
+    BudgetConfig,
+    CalibrationConfig,
+    RunConfig,
+    SeatConfig,
+    make_config,
+    read_calibration,
+)
+from pluribus.decide import RULES, decide, rule_name
 from pluribus.engines.asyncio import block, each
 from pluribus.errors import CodeNotAllowed, ConfigError, DataError, MissingDependency, UnknownName
-from pluribus.evaluate import Row, pass_at, row, score, seat_score
+from pluribus.evaluate import (
+    Row,
+    Stopped,
+    Sureness,
+    pass_at,
+    row,
+    score,
+    seat_score,
+    stopped_short,
+    stopping,
+    sureness,
+)
 from pluribus.label import PROGRAM, checker, label
 from pluribus.load import load
 from pluribus.panel import Panel, panel_of, short_name
@@ -81,6 +101,7 @@ class Prepared:
 
 def seat_table(config: RunConfig, family: str = "general") -> Table:
     """Seats and settings of a config; `family` is the persona set when personas are asked for without a name."""
+    config = with_calibration(config)
     method = load("methods", config.method)
     settings = make_settings(config.method, config.settings)
     plans = _plans(config, method.AGENTS, _persona_set(config, family))
@@ -94,7 +115,46 @@ def seat_table(config: RunConfig, family: str = "general") -> Table:
         count_tokens=_count_tokens,
     )
     _check_prompts(method, seated)
+    if isinstance(config.calibration, CalibrationConfig):
+        seated = weighed(seated, config.calibration)
     return Table(config.method, settings, seated, tuple(p.model for p in plans))
+
+
+def with_calibration(config: RunConfig) -> RunConfig:
+    """The config with its calibration read, and with the rule that it asks for: what is stored needs no file later."""
+    if config.calibration is None:
+        return config
+    found = config.calibration
+    known = found if isinstance(found, CalibrationConfig) else read_calibration(Path(found))
+    if known.rule == "weighted" and config.rule != "weighted" and "rule" in config.model_fields_set:
+        raise ConfigError(
+            f"rule is {config.rule}, but the calibration gives the seats different weights",
+            hint="drop the rule or the calibration",
+        )
+    rule = "weighted" if known.rule == "weighted" else config.rule
+    return config.model_copy(update={"calibration": known, "rule": rule})
+
+
+def _settings(table: Table) -> Mapping[str, Any]:
+    """As plain values, as an attempt keeps them."""
+    if isinstance(table.settings, Mapping):
+        return table.settings
+    values: Mapping[str, Any] = plain(dataclasses.asdict(table.settings))
+    return values
+
+
+def why_unsure(config: RunConfig, table: Table) -> str | None:
+    """Why decisions have no confidence though there is a calibration; None: they have, or there is none."""
+    known = config.calibration
+    if not isinstance(known, CalibrationConfig):
+        return None
+    return no_confidence(known, table.method, _settings(table))
+
+
+def decided(config: RunConfig, table: Table, question: Question, transcript: Transcript) -> Decision:
+    """The decision as the config wants it: rule, ties, seed, confidence."""
+    sure = calibrated(config, table.method, _settings(table))
+    return decide(question, transcript, rule=config.rule, tie=config.tie, seed=config.seed, calibrated=sure)
 
 
 def _persona_set(config: RunConfig, family: str) -> tuple[Persona, ...]:
@@ -150,6 +210,7 @@ def prepare(config: RunConfig, task: LoadedTask | None = None) -> Prepared:
     """
     if config.rule not in RULES:
         raise UnknownName("rule", config.rule, RULES)
+    config = with_calibration(config)
     task = task or questions(config)
     table = seat_table(config, task.family)
     if any(question.kind == PROGRAM for question, _ in task.pairs):
@@ -158,9 +219,17 @@ def prepare(config: RunConfig, task: LoadedTask | None = None) -> Prepared:
     attempts = tuple(
         make_attempt(question, table.method, table.settings, table.seats, config.seed) for question, _ in task.pairs
     )
-    identity = content_id({"attempts": [a.id for a in attempts], "rule": config.rule, "tie": config.tie})[:12]
+    identity = _identity(config, attempts)
     name = f"{table.method}-{task.task.replace(':', '-')}-{identity[:6]}"
     return Prepared(config, identity, name, table, task, attempts, forecast(table, task))
+
+
+def _identity(config: RunConfig, attempts: Sequence[Attempt]) -> str:
+    content: dict[str, Any] = {"attempts": [a.id for a in attempts], "rule": config.rule, "tie": config.tie}
+    if config.calibration is not None:
+        said = config.model_dump(mode="json", include={"calibration", "abstain_below"})
+        content["calibration"] = said
+    return content_id(content)[:12]
 
 
 def questions(config: RunConfig) -> LoadedTask:
@@ -186,7 +255,34 @@ def check_method(config: RunConfig, table: Table) -> None:
     runs: Callable[[Any], bool] = getattr(load("methods", table.method), "runs_programs", lambda settings: False)
     if runs(table.settings):
         check_allowed(config, f"method {table.method}")
+    _check_votes(config, table)
+    _check_order(config, table)
     jail(config)
+
+
+def _check_votes(config: RunConfig, table: Table) -> None:
+    """What stops a vote, and what withholds a decision, counts the votes as the decision does."""
+    weights = {seat.weight for seat in table.seats}
+    if _settings(table).get("stop", "none") != "none" and config.rule == "plurality" and len(weights) > 1:
+        raise ConfigError(
+            "stopping counts the seats' weights, and the rule plurality does not", hint="say --rule weighted"
+        )
+    reason = why_unsure(config, table)
+    if config.abstain_below is not None and reason:
+        raise ConfigError(f"abstain_below is {config.abstain_below:g}, but there is no confidence: {reason}")
+
+
+def _check_order(config: RunConfig, table: Table) -> None:
+    """Seats that are asked by cost have a price: found out before the first call."""
+    if _settings(table).get("stop_order", "seats") != "cost":
+        return
+    prices = read_prices(Path(config.prices)) if config.prices else None
+    for seat, spec in zip(table.seats, table.specs, strict=True):
+        if price_of(spec, prices) is None:
+            raise ConfigError(
+                f"seat {seat.index + 1} ({seat.model}) has no known price, so seats can not be asked by cost",
+                hint="add it to a price file (--prices FILE), or order the seats by hand with stop_order=seats",
+            )
 
 
 def jail(config: RunConfig) -> Sandbox | None:
@@ -287,18 +383,28 @@ async def opened(
     """
     own = pool or Pool(make_budget(config.budget))
     tally = tally or Tally()
+    prices = read_prices(Path(config.prices)) if config.prices else None
     try:
-        backends = _connected(table, config, store, tally, own)
-        agents = tuple(_agent(seat, backends[repr(spec)]) for seat, spec in zip(table.seats, table.specs, strict=True))
+        backends = _connected(table, config, store, tally, own, prices)
+        agents = tuple(
+            _agent(seat, backends[repr(spec)], price_of(spec, prices))
+            for seat, spec in zip(table.seats, table.specs, strict=True)
+        )
         yield Live(agents, tally, own.budget)
     finally:
         if pool is None:
             await own.close()
 
 
-def _connected(table: Table, config: RunConfig, store: Store | None, tally: Tally, pool: Pool) -> dict[str, Backend]:
+def _connected(
+    table: Table,
+    config: RunConfig,
+    store: Store | None,
+    tally: Tally,
+    pool: Pool,
+    prices: Mapping[str, Price] | None,
+) -> dict[str, Backend]:
     """Model → its backend in this run's traffic; raises for a model that can not serve this table."""
-    prices = read_prices(Path(config.prices)) if config.prices else None
     backends: dict[str, Backend] = {}
     for seat, spec in zip(table.seats, table.specs, strict=True):
         if repr(spec) in backends:
@@ -319,11 +425,13 @@ def _connected(table: Table, config: RunConfig, store: Store | None, tally: Tall
     return backends
 
 
-def _agent(seat: Seat, backend: Backend) -> Agent:
-    """The seat with its model behind it, and what is known of the model's window."""
+def _agent(seat: Seat, backend: Backend, price: Price | None) -> Agent:
+    """The seat with its model behind it, and what is known of the model's window and price."""
     raw = unwrap(backend)
     window: int | None = getattr(raw, "context_length", None)
-    return Agent(seat, backend, dialect(seat.dialect), window=window, count=getattr(raw, "count_tokens", None))
+    count = getattr(raw, "count_tokens", None)
+    per_million = price.output if price else None
+    return Agent(seat, backend, dialect(seat.dialect), window=window, count=count, price=per_million)
 
 
 def _ensure_recorded(backend: Backend, table: Table, seat: Seat) -> None:
@@ -352,18 +460,33 @@ class RunResult:
     stopped: str | None
     """Why it ended early, or None."""
     tally: Tally
+    abstain_below: float | None = None
+    """Least confidence of an answer; None: any is enough, or there is none."""
 
     @property
     def score(self) -> Score:
         return score(_council_name(self.table), self.task, self.rows)
 
     def seat_scores(self) -> dict[int, Score]:
-        """Seat → its first answers alone, for the seats that were asked for one; empty for a method with one seat."""
-        if len(self.table.seats) < 2:
+        """Seat → its first answers alone, for the seats that were asked for one; empty for a method with one seat, and
+        for a vote that stopped before every seat was asked (`stopped_short`): there seats do not compare."""
+        if len(self.table.seats) < 2 or self.stopped_short():
             return {}
         asked = {index for row in self.rows for index, mark in enumerate(row.seats) if mark is not None}
         seats = [seat for seat in self.table.seats if seat.index in asked]
         return {seat.index: seat_score(_seat_name(seat), self.task, self.rows, seat.index) for seat in seats}
+
+    def stopped_short(self) -> int:
+        """Questions on which the vote stopped before every seat was asked."""
+        return sum(map(stopped_short, self.rows))
+
+    def stopping(self) -> Stopped | None:
+        """What stopping early saved; None where nothing could stop."""
+        return stopping(self.rows)
+
+    def sureness(self) -> Sureness | None:
+        """The confidences against the keys; None without either."""
+        return sureness(self.rows)
 
     def pass_at(self) -> Mapping[int, float]:
         """k → pass@k, for programs with several final answers; else empty."""
@@ -374,7 +497,8 @@ class RunResult:
         return Counter(r.reason or "unknown" for r in self.rows if r.status == "failed")
 
     def frame(self) -> pd.DataFrame:
-        """One line per question: answer, key, credit, share, margin, status, calls, tokens, cost, seat answers."""
+        """One line per question: answer, key, credit, share, margin, confidence, status, calls, tokens, cost, votes
+        asked for where the vote could stop, seat answers."""
         try:
             import pandas as pd
         except ModuleNotFoundError:
@@ -393,9 +517,14 @@ def _seat_name(seat: Seat) -> str:
 
 
 def _flat(r: Row) -> dict[str, Any]:
-    plain = {f.name: getattr(r, f.name) for f in dataclasses.fields(r) if f.name not in ("seats", "rounds", "usage")}
+    known = {f.name: getattr(r, f.name) for f in dataclasses.fields(r) if f.name not in _NESTED}
     used = {"calls": r.usage.calls, "tokens": r.usage.tokens, "cost_usd": r.usage.cost_usd}
-    return plain | used | {f"seat_{i + 1}": mark.answer if mark else None for i, mark in enumerate(r.seats)}
+    stop = {"asked": r.stopping.asked if r.stopping else None}
+    return known | used | stop | {f"seat_{i + 1}": mark.answer if mark else None for i, mark in enumerate(r.seats)}
+
+
+_NESTED = ("seats", "rounds", "usage", "stopping")
+"""Fields of a row that hold more than one value."""
 
 
 Progress = Callable[[Row, Tally], None]
@@ -477,7 +606,7 @@ class _Worker:
         """Takes over finished attempts from the store; returns the positions still to be asked."""
         ids = [attempt.id for attempt in self.prepared.attempts]
         done = [id for id, status in self.store.statuses(ids).items() if status != "failed"]
-        decisions = self.store.decisions(done, self.prepared.config.rule, self.prepared.config.tie)
+        decisions = _stored_decisions(self.store, done, self.prepared.config, self.prepared.table)
         places = {attempt.id: position for position, attempt in enumerate(self.prepared.attempts)}
         known = stored_labels(self.store, dict(zip(ids, self.prepared.task.pairs, strict=True)))
         for transcript in self.store.transcripts(done):
@@ -517,7 +646,7 @@ class _Worker:
 
     def _decide(self, question: Question, transcript: Transcript) -> Decision:
         config = self.prepared.config
-        decision = decide(question, transcript, rule=config.rule, tie=config.tie, seed=config.seed)
+        decision = decided(config, self.prepared.table, question, transcript)
         self.store.put_decision(decision, config.tie)
         return decision
 
@@ -532,8 +661,14 @@ class _Worker:
         rows = tuple(self.rows[a.id] for a in prepared.attempts if a.id in self.rows)
         return RunResult(
             prepared.id, prepared.name, prepared.task.task, prepared.table, rows, len(prepared.attempts),
-            self.stopped, self.tally,
+            self.stopped, self.tally, prepared.config.abstain_below,
         )  # fmt: skip
+
+
+def _stored_decisions(store: Store, ids: Sequence[str], config: RunConfig, table: Table) -> Mapping[str, Decision]:
+    """Attempt id → the decision made before, by this very rule, tie rule and confidence."""
+    name = rule_name(config.rule, calibrated(config, table.method, _settings(table)))
+    return store.decisions(ids, name, config.tie)
 
 
 def stored_labels(store: Store, pairs: Mapping[str, tuple[Question, Key | None]]) -> Mapping[str, list[Label]]:
@@ -579,27 +714,31 @@ def _reread(
     pairs = store.run_questions(stored.id)
     attempts = store.run_attempts(stored.id)
     ids = [attempt_id for attempt_id, _ in attempts]
-    decisions = store.decisions(ids, config.rule, config.tie)
     labels = stored_labels(store, {id: pairs[question_id] for id, question_id in attempts})
     table: Table | None = None
+    decisions: Mapping[str, Decision] = {}
     rows = []
     for transcript in store.transcripts(ids):
+        if table is None:
+            table = stored_table(transcript.attempt)
+            decisions = _stored_decisions(store, ids, config, table)
         question, key = pairs[transcript.attempt.question_id]
         decision = decisions.get(transcript.attempt.id)
         if decision is None and transcript.status != "failed":
-            decision = decide(question, transcript, rule=config.rule, tie=config.tie, seed=config.seed)
+            decision = decided(config, table, question, transcript)
         known = labels.get(transcript.attempt.id, ())
         rows.append(row(question, key, transcript, decision, known))
         take(question, key, transcript, rows[-1], known)
-        table = table or _stored_table(transcript.attempt)
     stopped = stored.totals.get("stopped")
     task = stored.totals.get("task") or config.task or "unknown"
     return RunResult(
-        stored.id, stored.name, task, table or seat_table(config), tuple(rows), len(attempts), stopped, Tally()
-    )
+        stored.id, stored.name, task, table or seat_table(config), tuple(rows), len(attempts), stopped, Tally(),
+        config.abstain_below,
+    )  # fmt: skip
 
 
-def _stored_table(attempt: Attempt) -> Table:
+def stored_table(attempt: Attempt) -> Table:
+    """Who sat there, as a stored attempt has it."""
     named = [seat.model.partition("/") for seat in attempt.agents]
     specs = tuple(ModelSpec(service, name) for service, _, name in named)
     return Table(attempt.method, attempt.settings, attempt.agents, specs)

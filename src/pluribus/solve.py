@@ -59,17 +59,27 @@ def _words(hint: Any) -> str:
 def make_attempt(question: Question, method: str, settings: Any, seats: Sequence[Seat], seed: int) -> Attempt:
     """What is about to be asked, with its id: the hash of question, method, settings, words, seats and seed."""
     module = load("methods", method)
-    values = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
     words = {name: fingerprint(dialect(name), module.PROMPTS) for name in sorted({seat.dialect for seat in seats})}
     asked = {
         "question": question,
         "method": method,
-        "settings": values,
+        "settings": _distinguishing(settings),
         "prompts": words,
         "agents": tuple(seats),
         "seed": seed,
     }
-    return Attempt(content_id(asked), question.id, method, plain(values), tuple(seats), seed)
+    values = plain({f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)})
+    return Attempt(content_id(asked), question.id, method, values, tuple(seats), seed)
+
+
+def _distinguishing(settings: Any) -> dict[str, Any]:
+    """The settings that enter an attempt's id: all but those marked `methods.LATER` that are at their default."""
+    kept = [
+        f
+        for f in dataclasses.fields(settings)
+        if not (f.metadata.get("later") and getattr(settings, f.name) == f.default)
+    ]
+    return {f.name: getattr(settings, f.name) for f in kept}
 
 
 async def solve(

@@ -18,7 +18,7 @@ from pluribus.config import RunConfig
 from pluribus.council import Answer, Council, make_question
 from pluribus.errors import ConfigError
 from pluribus.evaluate import usage
-from pluribus.types import Decision, Kind, Question
+from pluribus.types import Decision, Kind, Question, Transcript
 
 
 def question(text: str, kind: Kind | None, choices: str | None, labels: str | None) -> Question:
@@ -46,11 +46,11 @@ def go(config: RunConfig, asked: Question, *, home: Path | None, show: bool, jso
     if json:
         print(jsonlib.dumps(_as_object(answer), ensure_ascii=False, indent=2))
     else:
-        _print(console, answer, show=show)
+        _print(console, answer, show=show, abstain_below=config.abstain_below)
     return cli.OK if answer.decision is not None else cli.FAILED
 
 
-def _print(console: Console, answer: Answer, *, show: bool) -> None:
+def _print(console: Console, answer: Answer, *, show: bool, abstain_below: float | None) -> None:
     if show:
         _transcripts.show(console, answer.question, answer.transcript)
         console.print()
@@ -60,7 +60,7 @@ def _print(console: Console, answer: Answer, *, show: bool) -> None:
         return
     console.print(_who_said_what(answer, answer.decision))
     console.print()
-    console.print(_facts(answer, answer.decision))
+    console.print(_facts(answer, answer.decision, abstain_below))
 
 
 def _who_said_what(answer: Answer, decision: Decision) -> Table:
@@ -91,12 +91,33 @@ def shown(asked: Question, answer: str | None) -> str:
     return f"{answer} ({asked.choices[place]})" if 0 <= place < len(asked.choices) else answer
 
 
-def _facts(answer: Answer, decision: Decision) -> Table:
+def sure(decision: Decision, abstain_below: float | None) -> str | None:
+    """The confidence in words; None: there is none."""
+    if decision.confidence is None:
+        return None
+    low = decision.answer is None and abstain_below is not None
+    return f"confidence {decision.confidence:.3f}" + (f", less than {abstain_below:g}: no answer" if low else "")
+
+
+def stopped(transcript: Transcript) -> str | None:
+    """Where the vote stopped asking, or in shadow would have; None: it asks everybody."""
+    note = transcript.notes.get("stopping")
+    if note is None:
+        return None
+    calls = f"{note['asked']} of {note['of']} calls"
+    return f"{calls} {'would be needed' if note['shadow'] else 'needed'} (stop={note['rule']})"
+
+
+def _facts(answer: Answer, decision: Decision, abstain_below: float | None) -> Table:
     facts = _screen.grid()
     facts.add_row("decision", _screen.text(shown(answer.question, decision.answer), style="bold"))
     votes = ", ".join(f"{shown(answer.question, name)}: {number:g}" for name, number in decision.votes.items())
     facts.add_row("votes", _screen.text(votes or "none"))
     facts.add_row("share", _share(decision))
+    if (words := sure(decision, abstain_below)) is not None:
+        facts.add_row("confidence", words.removeprefix("confidence "))
+    if (words := stopped(answer.transcript)) is not None:
+        facts.add_row("stopping", words)
     if decision.abstained:
         facts.add_row("abstained", f"{decision.abstained} gave no readable answer")
     if answer.transcript.failure is not None:
@@ -113,7 +134,7 @@ def _share(decision: Decision) -> str:
     if decision.share is None:
         return "no decision"
     tied = f"; tied with {', '.join(t for t in decision.tie if t != decision.answer)}" if decision.tie else ""
-    return f"{decision.share:.2f} of the votes ({decision.rule}{tied})"
+    return f"{decision.share:.2f} of the votes ({decision.rule.partition('@')[0]}{tied})"
 
 
 def _as_object(answer: Answer) -> dict[str, Any]:

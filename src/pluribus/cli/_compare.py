@@ -9,7 +9,10 @@ from pluribus.run import RunResult
 
 
 def against_best_seat(result: RunResult) -> Comparison | None:
-    """None for a seat alone, or where no question has a key."""
+    """Votes that were withheld for too low a confidence are compared with the others: a seat alone withholds nothing.
+
+    Returns: None for a seat alone, where no question has a key, or where the vote stopped before all seats were asked.
+    """
     return against_best_single(_panel(result)) if len(result.table.seats) > 1 else None
 
 
@@ -18,13 +21,14 @@ def _panel(result: RunResult) -> Panel:
     asked = [seat for seat in result.table.seats if any(row.seats[seat.index] is not None for row in result.rows)]
     members = tuple(Member(f"seat {seat.index + 1}", seat.model, seat.persona, seat.index) for seat in asked)
     items = tuple(_item(row, [seat.index for seat in asked]) for row in result.rows)
-    return Panel(result.name, f"run {result.id}", result.task, result.table.method, members, items)
+    short = result.stopped_short()
+    return Panel(result.name, f"run {result.id}", result.task, result.table.method, members, items, unasked=short)
 
 
 def _item(row: Row, asked: list[int]) -> Item:
     words = tuple(_word(row.seats[seat]) for seat in asked)
     failed = row.status == "failed"
-    return Item(row.question_id, row.key, (words,), row.answer, row.credit, row.usage, failed)
+    return Item(row.question_id, row.key, (words,), row.answer, row.vote_credit, row.usage, failed)
 
 
 def _word(mark: Mark | None) -> Word | None:
@@ -34,12 +38,17 @@ def _word(mark: Mark | None) -> Word | None:
     return Word("", mark.answer, mark.correct, mark.tokens, None if mark.tokens is None else 0, mark.cost_usd)
 
 
-def words(told: Comparison) -> list[str]:
-    """The comparison in two lines."""
+def words(told: Comparison, *, withheld: bool = False) -> list[str]:
+    """The comparison in two lines.
+
+    Args:
+        withheld: whether the council kept answers back.
+    """
+    council = "council, with what it withheld," if withheld else "council"
     gain, test = told.difference, told.test
     seats = " or ".join(told.chosen).replace(" or seat ", " or ")
     return [
-        f"council − {seats}, the best alone: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}], paired bootstrap",
+        f"{council} − {seats}, the best alone: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}], paired bootstrap",
         f"right where the other is wrong: council {test.only_first:,}, best alone {test.only_second:,} of {told.n:,}; "
         f"McNemar p = {_p(test.p)}",
     ]

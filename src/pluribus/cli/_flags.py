@@ -130,6 +130,12 @@ class DecisionFlags:
         Tie | None,
         _deciding("What a shared lead gives: first, random, abstain or fractional. [dim](first)[/dim]", metavar="NAME"),
     ] = None
+    calibration: Annotated[
+        str | None, _deciding("Weights and confidence learned by `pluribus calibrate`.", metavar="FILE")
+    ] = None
+    abstain_below: Annotated[
+        float | None, _deciding("No answer where the confidence is less, 0 to 1.", metavar="P")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,8 @@ def _against_control(run: str, council: Panel, home: Path | None) -> Pilot:
     told = votes or found.get("one call")
     if told is None or len(council.members) < 2:
         raise UsageError(
-            f"{council.name} has nothing to be compared with: a member alone, or no question with a key and an answer",
+            f"{council.name} has nothing to be compared with: a member alone, a vote that stopped before all were "
+            "asked, or no question with a key and an answer",
             hint="name the other side with --against RUN",
         )
     return _pilot(council, controls, told)

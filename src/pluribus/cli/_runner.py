@@ -127,7 +127,13 @@ def _ending(show: Console, result: RunResult) -> None:
 def _remarks(result: RunResult) -> Iterator[str]:
     comparison = _compare.against_best_seat(result)
     if comparison is not None:
-        yield from _compare.words(comparison)
+        yield from _compare.words(comparison, withheld=any(row.credit != row.vote_credit for row in result.rows))
+    if short := result.stopped_short():
+        yield _tables.left_out(short)
+    if (saved := result.stopping()) is not None:
+        yield from _tables.stopping(saved)
+    if (sure := result.sureness()) is not None:
+        yield from _tables.confidence(sure, result.abstain_below)
     if line := _tables.pass_at(result.pass_at()):
         yield line
     unrun = sum(row.key is not None and row.credit is None and row.status != "failed" for row in result.rows)
@@ -181,12 +187,16 @@ def _plan(prepared: Prepared) -> dict[str, Any]:
 def as_object(result: RunResult, prepared: Prepared | None = None) -> dict[str, Any]:
     """A run for `--json`."""
     comparison = _compare.against_best_seat(result)
+    saved, sure = result.stopping(), result.sureness()
     tally = {**asdict(result.tally), "errors": dict(result.tally.errors)}
     return {
         **(_plan(prepared) if prepared else _known(result)),
         "council": _tables.score_object(result.score),
         "alone": [_tables.score_object(score) for score in result.seat_scores().values()],
         "comparison": asdict(comparison) if comparison else None,
+        "stopped_short": result.stopped_short(),
+        "stopping": asdict(saved) if saved else None,
+        "confidence": {**asdict(sure), "abstain_below": result.abstain_below} if sure else None,
         "pass_at": {str(k): value for k, value in result.pass_at().items()},
         "asked": len(result.rows),
         "questions": result.asked,

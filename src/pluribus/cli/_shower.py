@@ -17,17 +17,16 @@ from pluribus import cli
 from pluribus.agents import SeatPlan, seats
 from pluribus.backends import parse
 from pluribus.cli import _runner, _screen, _tables, _transcripts
-from pluribus.cli._asker import shown
+from pluribus.cli._asker import shown, stopped, sure
 from pluribus.cli._stores import reading
 from pluribus.codec import plain
 from pluribus.config import METHOD_ALIASES, make_config
-from pluribus.decide import decide
 from pluribus.errors import ConfigError, UnknownName, UsageError
 from pluribus.load import load
 from pluribus.personas import Persona, sets
 from pluribus.personas import personas as persona_set
 from pluribus.prompts import Dialect, Peer, dialect, render
-from pluribus.run import RunResult, reload
+from pluribus.run import RunResult, decided, reload, stored_table
 from pluribus.store import RunRow
 from pluribus.types import Decision, Message, Question, Transcript
 
@@ -58,7 +57,7 @@ def _facts(stored: RunRow, result: RunResult) -> Table:
     facts.add_row("begun", f"{when(stored.created)}, {stored.status}")
     facts.add_row("task", _screen.text(f"{result.task}: {_screen.plural(result.asked, 'question')}"))
     facts.add_row("method", _screen.text(_tables.method_words(result.table)))
-    facts.add_row("decision", f"{config.rule}; ties: {config.tie}; seed {config.seed}")
+    facts.add_row("decision", _screen.text(_tables.decision_words(config, result.table)))
     return facts
 
 
@@ -90,7 +89,7 @@ def one(name: str, wanted: str, *, home: Path | None, json: bool) -> int:
         raise UsageError(f"question {question_id} of run {stored.name} was not asked yet")
     decision = None
     if transcript.status != "failed":
-        decision = decide(question, transcript, rule=config.rule, tie=config.tie, seed=config.seed)
+        decision = decided(config, stored_table(transcript.attempt), question, transcript)
     if json:
         parts = {"question": plain(question), "key": plain(key), "transcript": plain(transcript)}
         print(
@@ -100,7 +99,7 @@ def one(name: str, wanted: str, *, home: Path | None, json: bool) -> int:
     console = _screen.out()
     _transcripts.show(console, question, transcript, key)
     console.print()
-    _conclude(console, question, transcript, decision)
+    _conclude(console, question, transcript, decision, config.abstain_below)
     return cli.OK
 
 
@@ -117,7 +116,13 @@ def _find(attempts: list[tuple[str, str]], wanted: str, run: str) -> tuple[str, 
     )
 
 
-def _conclude(console: Console, question: Question, transcript: Transcript, decision: Decision | None) -> None:
+def _conclude(
+    console: Console,
+    question: Question,
+    transcript: Transcript,
+    decision: Decision | None,
+    abstain_below: float | None,
+) -> None:
     if transcript.failure is not None:
         console.print(_screen.line(f"{transcript.status}: {transcript.failure.message}", "yellow"))
     if decision is not None:
@@ -125,6 +130,9 @@ def _conclude(console: Console, question: Question, transcript: Transcript, deci
         console.print(
             _screen.text(f"decision: {shown(question, decision.answer)}  ({votes or 'no vote'})", style="bold")
         )
+    for words in (stopped(transcript), sure(decision, abstain_below) if decision else None):
+        if words is not None:
+            console.print(_screen.text(words))
 
 
 # --- prompts -------------------------------------------------------------------------------------------------------

@@ -12,9 +12,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from pluribus.backends import ModelSpec
+from pluribus.calibrate import STOPPING
 from pluribus.cli import _screen
-from pluribus.evaluate import Row
-from pluribus.run import Forecast, Prepared, RunResult
+from pluribus.config import CalibrationConfig, RunConfig
+from pluribus.evaluate import Row, Stopped, Sureness
+from pluribus.run import Forecast, Prepared, RunResult, why_unsure
 from pluribus.run import Table as Council
 from pluribus.types import Score, Seat
 
@@ -42,14 +44,28 @@ def facts(prepared: Prepared, answered: int) -> Table:
     stored = f"; {answered:,} answered before" if answered else ""
     grid.add_row("task", f"{task.task} ({task.split}): {_screen.plural(told.questions, 'question')}{stored}")
     grid.add_row("method", _screen.text(method_words(prepared.table)))
-    grid.add_row("decision", f"{config.rule}; ties: {config.tie}; seed {config.seed}")
+    grid.add_row("decision", _screen.text(decision_words(config, prepared.table)))
     grid.add_row("forecast", forecast(told))
     return grid
 
 
+def decision_words(config: RunConfig, council: Council) -> str:
+    """How votes become a decision."""
+    words = [config.rule, f"ties: {config.tie}", f"seed {config.seed}"]
+    known = config.calibration
+    if isinstance(known, CalibrationConfig):
+        basis = f"{_screen.plural(known.n, 'question')} of {known.task}"
+        why = why_unsure(config, council)
+        words.append(f"no confidence: {why}" if why else f"confidence learned from {basis}")
+        words += [] if config.abstain_below is None else [f"no answer below {config.abstain_below:g}"]
+    return "; ".join(words)
+
+
 def method_words(council: Council) -> str:
     values = council.settings if isinstance(council.settings, Mapping) else asdict(council.settings)
-    settings = ", ".join(f"{name} {_plain(value)}" for name, value in values.items() if value is not None)
+    idle = STOPPING if values.get("stop") == "none" else frozenset()
+    told = [(name, value) for name, value in values.items() if value is not None and name not in idle]
+    settings = ", ".join(f"{name} {_plain(value)}" for name, value in told)
     return f"{council.method}: {settings}" if settings else council.method
 
 
@@ -104,7 +120,7 @@ def _seat_row(seat: Seat, spec: ModelSpec) -> dict[str, str]:
         "top_p": f"{drawn.top_p:g}",
         "max tokens": _screen.count(drawn.max_tokens),
         "prompts": seat.dialect,
-        "weight": f"{seat.weight:g}",
+        "weight": f"{seat.weight:.4g}",
     }
 
 
@@ -179,6 +195,45 @@ def pass_at(values: Mapping[int, float]) -> str:
     """
     shown = [k for k in values if k in _PASS_AT or k == len(values)]
     return ", ".join(f"pass@{k} {values[k]:.3f}" for k in shown)
+
+
+def stopping(told: Stopped) -> list[str]:
+    """What stopping early saved, and in shadow what it would have changed."""
+    calls, saved = f"{told.asked:,} of {_screen.plural(told.of, 'call')}", told.saved
+    share = f"{100 * saved.value:.1f} % saved [{100 * saved.low:.1f}, {100 * saved.high:.1f}]"
+    first = f"stopping by {told.rule}{' in shadow' if told.shadow else ''}: {calls} needed, {share}"
+    if told.changed is None:
+        return [first]
+    second = f"it would change {told.changed:,} of {_screen.plural(told.n, 'decision')}"
+    if told.difference is not None and told.accuracy is not None and told.full is not None:
+        gap = told.difference
+        second += f"; accuracy at the stop {told.accuracy:.4f}, of all votes {told.full:.4f}"
+        second += f": {gap.value:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}], paired"
+    return [first, second]
+
+
+def confidence(told: Sureness, abstain_below: float | None) -> list[str]:
+    """How true the confidences are, and what abstaining below one of them gave."""
+    whole = f"{told.accuracy:.4f} [{_screen.between(told.interval)}]"
+    lines = [
+        f"mean confidence {told.mean:.4f}, right {whole} of {told.n:,}; "
+        f"expected calibration error {told.calibration_error:.3f}"
+    ]
+    if abstain_below is None:
+        return lines
+    covered = f"{told.answered:,} of {_screen.plural(told.n, 'question')} (coverage {told.answered / told.n:.3f})"
+    if told.answered_accuracy is None:
+        return [*lines, f"at a confidence of at least {abstain_below:g} nothing is answered"]
+    part = f"{told.answered_accuracy:.4f} [{_screen.between(told.answered_interval)}]"
+    return [*lines, f"at a confidence of at least {abstain_below:g} it answers {covered}: right {part}"]
+
+
+def left_out(questions: int) -> str:
+    """Why seats are not compared after a vote that stopped early."""
+    return (
+        f"seats alone and the best of them are left out: on {_screen.plural(questions, 'question')} the vote stopped "
+        "before every seat was asked, so the last seats answered the hard ones only; --set stop_shadow=true asks all"
+    )
 
 
 def troubles(result: RunResult) -> list[RenderableType]:

@@ -91,6 +91,8 @@ def council(team: Team) -> dict[str, Any]:
     """The entries of a council file that seats the kept agents, in their old order, everything else as it was."""
     config, kept = team.config, [team.seats[index] for index in sorted(team.kept)]
     shared = config.model_dump(mode="json", exclude_defaults=True, include=_SHARED)
+    if config.calibration is not None:
+        shared.pop("rule", None)  # its weights were of the whole council
     entries = [_entry(config, seat) for seat in kept]
     if config.roles:
         return {**shared, "roles": [config.roles[seat.index % len(config.roles)] for seat in kept], "seats": entries}

@@ -9,7 +9,8 @@ It knows nothing of tasks, keys, stores, batching, retries or budgets.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from pluribus.agents import Agent
@@ -17,6 +18,10 @@ from pluribus.errors import ConfigError, ProtocolError
 from pluribus.prompts import render
 from pluribus.quorum import gather_quorum
 from pluribus.types import Failure, Outcome, Question, Turn
+
+LATER: Mapping[str, bool] = MappingProxyType({"later": True})
+"""Metadata of a setting that a method got after its first release: at its default it stays out of an attempt's id, so
+what was stored before is known again."""
 
 
 class Method(Protocol):

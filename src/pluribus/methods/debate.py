@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from asyncio import gather
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pluribus.agents import Agent
@@ -27,7 +27,7 @@ from pluribus.consensus.stopping import Stopping, Voters, doubt, wave
 from pluribus.consensus.stopping import settled as clear
 from pluribus.consensus.topology import HUB, heard
 from pluribus.consensus.votes import plurality
-from pluribus.methods import missing, require
+from pluribus.methods import LATER, missing, require
 from pluribus.methods._waves import check, note
 from pluribus.prompts import Peer
 from pluribus.types import Outcome, Question, Turn
@@ -43,11 +43,11 @@ class Settings:
     topology: Literal["decentralized", "sparse", "centralized"] = "decentralized"
     stop_on_consensus: bool = False
     """End as soon as all answers are equal: fewer calls, and no chance to leave a wrong consensus."""
-    stop: Literal["none", "beta", "dirichlet"] = "none"
+    stop: Literal["none", "beta", "dirichlet"] = field(default="none", metadata=LATER)
     """The rule of `consensus.stopping` that ends it between two rounds, on the answers that stand."""
-    stop_eps: float = 0.05
+    stop_eps: float = field(default=0.05, metadata=LATER)
     """The doubt that is small enough, in (0, 1)."""
-    stop_shadow: bool = False
+    stop_shadow: bool = field(default=False, metadata=LATER)
     """Hold all rounds, and note what stopping would have done."""
 
     def __post_init__(self) -> None:

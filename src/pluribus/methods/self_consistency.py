@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from asyncio import gather
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pluribus.agents import Agent
 from pluribus.consensus.stopping import Stopping, Voters, wave
-from pluribus.methods import independent, missing
+from pluribus.methods import LATER, independent, missing
 from pluribus.methods._waves import Stop, check, in_waves
 from pluribus.prompts import Peer
 from pluribus.types import Outcome, Question, Turn
@@ -28,13 +28,13 @@ class Settings:
     parallel_num: int = 5
     """Samples drawn, at least 1; with `stop` at most so many."""
     aggregator: Literal["vote", "llm"] = "vote"
-    stop: Stop = "none"
+    stop: Stop = field(default="none", metadata=LATER)
     """The rule of `consensus.stopping` that ends the sampling."""
-    stop_eps: float = 0.05
+    stop_eps: float = field(default=0.05, metadata=LATER)
     """The doubt that is small enough, in (0, 1)."""
-    stop_window: int = 5
+    stop_window: int = field(default=5, metadata=LATER)
     """Equal answers that end it under the rule `window`, at least 2."""
-    stop_shadow: bool = False
+    stop_shadow: bool = field(default=False, metadata=LATER)
     """Draw all samples, and note what stopping would have done."""
 
     def __post_init__(self) -> None:

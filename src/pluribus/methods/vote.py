@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from asyncio import gather
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pluribus.agents import Agent
 from pluribus.consensus.stopping import Stopping, Voters, wave
-from pluribus.methods import in_time, independent
+from pluribus.methods import LATER, in_time, independent
 from pluribus.methods._waves import Stop, cheapest, check, in_waves
 from pluribus.types import Outcome, Question
 
@@ -28,15 +28,15 @@ class Settings:
     """Answers that are enough once the deadline is over, at least 1; who is missing then is recorded as late."""
     deadline_s: float | None = None
     """Seconds during which everybody is waited for."""
-    stop: Stop = "none"
+    stop: Stop = field(default="none", metadata=LATER)
     """The rule of `consensus.stopping` that ends the asking; seats vote with their weights."""
-    stop_eps: float = 0.05
+    stop_eps: float = field(default=0.05, metadata=LATER)
     """The doubt that is small enough, in (0, 1)."""
-    stop_window: int = 5
+    stop_window: int = field(default=5, metadata=LATER)
     """Equal answers that end it under the rule `window`, at least 2."""
-    stop_shadow: bool = False
+    stop_shadow: bool = field(default=False, metadata=LATER)
     """Ask everybody, and note what stopping would have done."""
-    stop_order: Literal["seats", "cost"] = "seats"
+    stop_order: Literal["seats", "cost"] = field(default="seats", metadata=LATER)
     """Who is asked first: as the seats stand, or the cheapest model."""
 
     def __post_init__(self) -> None:
