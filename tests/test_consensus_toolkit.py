@@ -123,7 +123,8 @@ def test_confidence_does_not_depend_on_the_unit_of_the_weights_but_on_how_even_t
     answers = ["a", "a", "b", "a"]
     plain = majority_vote(answers).confidence
     assert plain is not None
-    assert majority_vote(answers, [10.0] * 4).confidence == pytest.approx(plain, abs=1e-9)
+    for unit in (10.0, 1e-200, 1e199):
+        assert majority_vote(answers, [unit] * 4).confidence == pytest.approx(plain, abs=1e-9)
     lone = majority_vote(answers, [100.0, 1.0, 1.0, 1.0]).confidence
     one = majority_vote(["a"]).confidence
     assert lone is not None and one is not None
@@ -152,6 +153,7 @@ def test_a_calibration_turns_the_confidence_into_the_chance_of_being_right() -> 
         (lambda: majority_vote(["a"], [-1.0]), "weight -1.0 of voter 0 is not a number of at least 0"),
         (lambda: majority_vote(["a"], [math.nan]), "weight nan of voter 0"),
         (lambda: majority_vote(["a"], ["1"]), "weight '1' of voter 0"),  # type: ignore[list-item]
+        (lambda: majority_vote(["a", "b"], [1, 10**400]), "of voter 1 is above 1e200; divide all by one number"),
         (lambda: majority_vote(["a", "b"], [0.0, 0.0]), "all weights are 0"),
         (lambda: majority_vote(["a"], tie="frist"), "unknown tie rule 'frist'; did you mean 'first'?"),
         (lambda: majority_vote(["a"], min_agreement=0.0), "min_agreement is 0.0; it is a share above 0"),
@@ -599,6 +601,7 @@ def test_council_decide_asks_the_manager_and_returns_no_agents_words(toolkit: Co
         ("majority_vote", {"answers": [4]}, "majority_vote: answers.0: input should be a valid string"),
         ("majority_vote", {"answers": []}, "there are no voters"),
         ("majority_vote", {"answers": ["A"], "weights": [-1]}, "weight -1.0 of voter 0"),
+        ("majority_vote", {"answers": ["A", "B"], "weights": [1e308, 1e308]}, "weight 1e+308 of voter 0 is above"),
         ("council_decide", {"question": " "}, "the question is empty"),
         ("council_decide", {"question": "Up?", "kind": "label"}, "a question of kind label has 0 labels"),
         ("council_decide", {"labels": ["a", "b"]}, "council_decide: question: field required"),

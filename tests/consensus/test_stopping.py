@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 from pluribus.consensus._doubt import beta_doubt, dirichlet_doubt, pair_doubt, table_doubt, urn_doubt
-from pluribus.consensus.stopping import RULES, Halt, Stopping, Voters, cheapest_first, doubt, halt, settled, wave
+from pluribus.consensus.stopping import (
+    RULES,
+    Halt,
+    Stopping,
+    Voters,
+    cheapest_first,
+    doubt,
+    halt,
+    posterior,
+    settled,
+    wave,
+)
 from pluribus.consensus.votes import plurality
 from pluribus.errors import UnknownName, UsageError
 
@@ -64,6 +75,23 @@ def test_dirichlet_is_the_chance_that_another_share_is_the_largest(votes: tuple[
 def test_dirichlet_of_two_answers_is_beta_and_a_third_answer_adds_doubt() -> None:
     assert dirichlet_doubt((5, 2)) == beta_doubt(5, 2)
     assert dirichlet_doubt((5, 2, 2)) > beta_doubt(5, 2)
+
+
+def test_thousands_of_votes_are_no_certainty() -> None:
+    """The third answer has no chance: what is left is the doubt of two."""
+    for first, second in ((1000.0, 990.0), (1000.5, 990.25), (60_000.0, 59_000.0)):
+        assert dirichlet_doubt((first, second, 1.0)) == pytest.approx(beta_doubt(first, second), abs=1e-6)
+
+
+def test_posterior_is_one_minus_the_doubt_in_the_leader_and_known_of_others_too() -> None:
+    votes, weights = ["a", "b", "a", "c", None, "a", "b"], [1.0, 2.0, 0.5, 1.0, 1.0, 3.0, 0.7]
+    of = {answer: posterior(answer, votes, weights) for answer in "abc"}
+    assert sum(of.values()) == pytest.approx(1)
+    assert of["a"] == 1 - (doubt(votes, Voters(tuple(weights)), Stopping("dirichlet")) or 0)
+    assert posterior("a", ["a", "b"]) == posterior("b", ["a", "b"]) == pytest.approx(0.5)
+    assert posterior("a", ["a", *["b"] * 3000]) == pytest.approx(0, abs=1e-12), "far behind is not far ahead"
+    with pytest.raises(UsageError, match="2 votes for 1 voters"):
+        posterior("a", ["a", "b"], [1.0])
 
 
 def urn(counts: tuple[int, ...], abstained: int, remaining: int) -> float:
@@ -129,8 +157,8 @@ def test_the_table_is_the_sum_built_anew(n: int) -> None:
 
 
 def test_more_voters_than_a_table_is_kept_for_are_judged_alike() -> None:
-    """The 101st and 102nd voter have no weight: nothing changes but the way it is worked out."""
-    weights = tuple(float(1 + i % 3) for i in range(100))
+    """The 65th and 66th voter have no weight: nothing changes but the way it is worked out."""
+    weights = tuple(float(1 + i % 3) for i in range(64))
     votes = ["a"] * 9 + ["b"] * 5
     tabled, anew = (doubt(votes, Voters(weights + more), Stopping("predictive")) for more in ((), (0.0, 0.0)))
     assert tabled == pytest.approx(anew, abs=1e-3)
@@ -179,7 +207,7 @@ def test_one_voter_is_asked_and_that_is_all(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", ["unassailable", "beta", "dirichlet", "predictive"])
-@pytest.mark.parametrize("scale", [0.1, 3.0])
+@pytest.mark.parametrize("scale", [0.1, 3.0, 1e-200, 1e190])
 def test_the_unit_of_the_weights_does_not_matter(rule: str, scale: float) -> None:
     votes = ["a", "b", "a", None, "a", "c", "a", "a", "b", "a"]
     weights = (1.0, 2.0, 0.5, 1.0, 1.0, 3.0, 1.0, 0.7, 1.0, 2.0)
@@ -200,6 +228,45 @@ def test_weighted_votes_count_as_effective_ones(rule: str) -> None:
 
 def test_what_no_rival_can_reach_leaves_no_doubt() -> None:
     assert halt(["a"] * 5, Voters((3.0, 3.0, 1.0, 1.0, 1.0)), Stopping("predictive", 1e-6)) == Halt(2, "a", 0.0)
+
+
+@pytest.mark.parametrize("light", [40, 100])
+@pytest.mark.parametrize("known", [False, True])
+def test_votes_too_light_for_a_unit_still_count(light: int, known: bool) -> None:
+    """Two heavy seats cancel, the third is silent: the light ones decide, and only one of them has spoken."""
+    n = 3 + light
+    voters = Voters((3000.0,) * 3 + (1.0,) * light, (0.6,) * n if known else None, 2)
+    assert (doubt(["a", "b", None, "a"], voters, Stopping("predictive")) or 0) > 0.3
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_rounding_weights_to_units_never_hides_a_vote_that_can_turn_it(known: bool) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        n = int(rng.integers(10, 30))
+        weights, votes = rng.uniform(0.2, 3, n), rng.choice(["a", "b"], n).tolist()
+        lead = abs(sum(w if vote == "a" else -w for w, vote in zip(weights, votes, strict=True)))
+        voters = Voters((*weights.tolist(), float(lead * 1.001)), (0.6,) * (n + 1) if known else None, 2)
+        behind = n - max(votes.count("a"), votes.count("b"))
+        chance = 0.4 if known else min(votes.count("a"), behind) / (n + 1)
+        assert (doubt(votes, voters, Stopping("predictive")) or 0) >= chance - 1e-6
+
+
+def test_of_two_answers_one_is_right_whoever_errs() -> None:
+    """Voters nearly always wrong tell as much as voters nearly always right."""
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        right = tuple(rng.choice([0.9, 0.95, 0.97, 0.98], 40).tolist())
+        votes = rng.choice(["a", "b"], int(rng.integers(1, 7))).tolist()
+        good, bad = (
+            doubt(votes, Voters((1.0, 2.0) * 20, known, 2), Stopping("predictive"))
+            for known in (right, tuple(1 - p for p in right))
+        )
+        assert bad == pytest.approx(good, rel=1e-6)
+
+
+def test_a_doubt_of_1_is_never_small() -> None:
+    assert not settled(["a", "a", "b"], equal(5), Stopping("unassailable", 1 - 1e-13))
 
 
 def test_third_answers_are_no_friends_of_the_runner_up() -> None:
@@ -375,6 +442,9 @@ def test_known_accuracy_tells_more_than_a_count() -> None:
         ([], Voters((1.0, 1.0), (0.5, 1.0)), Stopping(), "accuracy 1.0 of voter 1"),
         ([], Voters((1.0, 1.0), (0.5,)), Stopping(), "1 accuracies for 2 voters"),
         ([], Voters((1.0,), (0.5,), 1), Stopping(), "options is 1"),
+        ([], Voters((1.0,), (0.5,), 2.5), Stopping(), "options is 2.5"),  # type: ignore[arg-type]
+        ([], Voters((1.0,), (0.5,), math.nan), Stopping(), "options is nan"),  # type: ignore[arg-type]
+        ([], Voters((1e308, 1e308)), Stopping(), r"weight 1e\+308 of voter 0"),
     ],
 )
 def test_bad_input_is_named(votes: list[str | None], voters: Voters, stopping: Stopping, words: str) -> None:

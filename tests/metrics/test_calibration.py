@@ -26,6 +26,13 @@ def test_error_by_hand() -> None:
     assert expected_calibration_error(confidence, right, 1) == pytest.approx(abs(0.5 - 1.55 / 4))
 
 
+@pytest.mark.parametrize("place", [29, 57, 58])
+def test_the_edge_of_a_bin_is_in_the_bin_it_opens(place: int) -> None:
+    """0.29 · 100 is a little less than 29."""
+    edge, above = place / 100, place / 100 + 0.004
+    assert expected_calibration_error([edge, above], [0, 1], 100) == pytest.approx(abs(0.5 - (edge + above) / 2))
+
+
 @given(pairs, st.integers(1, 12))
 @settings(deadline=None, max_examples=40)
 def test_error_is_the_weighted_mean_over_the_bins(drawn: list[tuple[float, float]], bins: int) -> None:
@@ -95,6 +102,20 @@ def test_the_threshold_is_the_lowest_that_is_shown_to_do(drawn: list[tuple[float
         if wilson(sum(kept), len(kept))[0] >= target:
             shown.append(threshold)
     assert abstain_below(confidence, right, target) == min(shown, default=None)
+
+
+def test_the_search_fails_seldom_where_confidence_tells_something_and_more_often_where_it_tells_nothing() -> None:
+    """What its page says: accuracy below the target all the way, or rising with the confidence."""
+    rng = np.random.default_rng(0)
+    told = untold = 0
+    for _ in range(300):
+        level = rng.integers(1, 6, 300) / 5
+        at = abstain_below(level, rng.random(300) < 0.6 + 0.35 * level, 0.85)
+        kept = np.arange(1, 6) / 5
+        told += at is not None and float((0.6 + 0.35 * kept[kept >= at]).mean()) < 0.85 - 1e-9
+        untold += abstain_below(level, rng.random(300) < 0.799, 0.8) is not None
+    assert told / 300 <= 0.03
+    assert 0.03 <= untold / 300 <= 0.1, "several looks at one sample"
 
 
 def test_a_target_that_few_questions_can_not_show_is_never_reached() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -47,14 +48,23 @@ def test_an_estimator_where_it_is_not_there(k: int, estimator: str, objective: s
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf, 1.5e200, -1.5e308])
 def test_a_reward_that_is_no_number(reward: float, objective: str) -> None:
-    with pytest.raises(ValueError, match=rf"reward.*{reward}"):
+    with pytest.raises(ValueError, match=rf"reward.*{re.escape(str(reward))}"):
         value(
             Group([1.0, reward, 0.0], answers=["A", "C", "B"], scores=FULL["scores"], weights=FULL["weights"]),
             objective,
             2,
         )
+
+
+@pytest.mark.parametrize("objective", [one for one in OBJECTIVES if one != "pass"])
+def test_the_greatest_numbers_have_finite_advantages(objective: str) -> None:
+    n, most = 20, 1e200
+    rewards, answers = [most, most, -most, most] * 5, ["A", "A", "B", "A"] * 5
+    group = Group(rewards, answers=answers, scores=rewards, weights=[most] * n)
+    for k, estimator in ((n, "naive"), (n, "loo"), (n // 2, "loo1"), (n // 2, "urloo"), (2, "loo1"), (1, "urloo")):
+        assert np.isfinite(advantages(group, objective, k, estimator)).all()
 
 
 @pytest.mark.parametrize("rewards", [["1", "0"], [None, 1.0], [1j, 0.0], [[1.0], [0.0]], 1.0, "10"])

@@ -28,14 +28,17 @@ _TINY = 1e-9
 def beta_doubt(first: float, second: float) -> float:
     """P(p < 1/2), p ~ Beta(first + 1, second + 1): the second of two answers is the more likely one.
 
-    I_½(a, b) = 2^−(a+b) / (a B(a, b)) · Σ_n (a+b)_n / (a+1)_n 2^−n, with a = first + 1 and b = second + 1.
+    I_½(a, b) = 2^−(a+b) / (a B(a, b)) · Σ_n (a+b)_n / (a+1)_n 2^−n, with a = first + 1 ≥ b = second + 1; else
+    1 − I_½(b, a), for the first term may be too small for a number.
 
     >>> round(beta_doubt(4, 0), 12) == 1 / 32
     True
 
     Args:
-        first, second: votes, first ≥ second ≥ 0; effective votes need not be whole.
+        first, second: votes, ≥ 0; effective votes need not be whole.
     """
+    if first < second:
+        return 1 - beta_doubt(second, first)
     a, b = first + 1, second + 1
     term = math.exp(math.lgamma(a + b) - math.lgamma(a + 1) - math.lgamma(b) - (a + b) * math.log(2))
     total, n = 0.0, 0
@@ -57,14 +60,15 @@ def dirichlet_doubt(votes: tuple[float, ...]) -> float:
     0.1872
 
     Args:
-        votes: of each answer, the most first; effective votes need not be whole.
+        votes: of answer 1, then of the others, the most first; effective votes need not be whole.
     """
     import numpy as np
 
     if len(votes) < 3:
         return beta_doubt(votes[0], sum(votes[1:]))
     a = votes[0] + 1
-    low, high = (math.lgamma(a) - 42) / a, math.log(a + 9 * math.sqrt(a) + 40)
+    low, high, nine = (math.lgamma(a) - 42) / a, math.log(a + 9 * math.sqrt(a) + 40), a - 9 * math.sqrt(a)
+    low = max(low, math.log(nine)) if nine > 0 else low  # nine standard deviations leave nothing out
     t = np.linspace(low, high, _NODES)
     x = np.exp(t)
     density = np.exp(a * t - x - math.lgamma(a)) * (high - low) / (_NODES - 1)
@@ -80,16 +84,16 @@ def _gamma_cdf(a: float, x: NDArray[np.float64]) -> NDArray[np.float64]:
 
     whole = math.ceil(a) - 1
     base = a - whole
-    cdf = -np.expm1(-x) if base == 1 else _gamma_series(base, x)
-    term = np.exp(base * np.log(x) - x - math.lgamma(base + 1))
-    for j in range(whole):
-        cdf = cdf - term
-        term = term * x / (base + j + 1)
+    cdf = -np.expm1(-x) if base == 1 else _gamma_series(base, np.minimum(x, 100))
+    log_x, log_term = np.log(x), base * np.log(x) - x - math.lgamma(base + 1)
+    for j in range(whole):  # logarithms, for the first terms of many votes are too small for a number
+        cdf = cdf - np.exp(log_term)
+        log_term = log_term + log_x - math.log(base + j + 1)
     return np.clip(cdf, 0, 1)
 
 
 def _gamma_series(a: float, x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """x^a e^−x Σ_n x^n / Γ(a + n + 1): positive terms only."""
+    """x^a e^−x Σ_n x^n / Γ(a + n + 1), 0 < x ≤ 100: positive terms only."""
     import numpy as np
 
     term = np.exp(a * np.log(x) - x - math.lgamma(a + 1))
@@ -195,7 +199,7 @@ def pair_doubt(lead: float, todo: tuple[int, ...], alphas: tuple[int, int, int])
     0.25
 
     Args:
-        lead: ≥ 0, in units of `todo`.
+        lead: in units of `todo`.
         todo: weights of the voters to come, whole.
         alphas: of leader, rival and all else; only the last may be 0.
     """
@@ -360,12 +364,13 @@ def truth_doubt(
     if not todo:
         return float(any(lead <= _TINY for lead in (leads if unseen else leads[:-1])))
     tails = _truth_tails(todo, accuracies, options)
-    doubt = 0.0
+    others, doubt = options > 2, 0.0  # of two answers one is right; the rounding of 1 − leader − rival is no third
     for place, lead in enumerate(leads):
         times = unseen if place == len(leads) - 1 else 1
         if not times or lead > sum(todo) + _TINY:
             continue
         leader, rival = beliefs[0], beliefs[place + 1]
         caught = tails[:, _place(lead, todo)]
-        doubt += times * float(leader * caught[0] + rival * caught[1] + max(0.0, 1 - leader - rival) * caught[2])
+        neither = others * max(0.0, 1 - leader - rival)
+        doubt += times * float(leader * caught[0] + rival * caught[1] + neither * caught[2])
     return min(doubt, 1.0)

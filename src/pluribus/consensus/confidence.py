@@ -62,8 +62,8 @@ def fit(support_Q: Sequence[float], right_Q: Sequence[float], kind: str = "isoto
 
     isotonic: the non-decreasing function of support with the least squared error, by pooling adjacent violators.
         Two made-up questions speak against it: one right at the least support, one wrong at the greatest. So n
-        questions never give more than n / (n + 1), nor less than 1 / (n + 1), and a small group at an end is pooled
-        with its neighbours until it holds on its own.
+        questions never give more than (n + 1) / (n + 2), nor less than 1 / (n + 2), and a small group at an end is
+        pooled with its neighbours until it holds on its own.
     platt: the logistic function of support with the greatest likelihood, by Newton's method; a right answer counts as
         (R + 1) / (R + 2) right, a wrong one as 1 / (W + 2), for R right and W wrong answers. Its slope is at least 0:
         where more support goes with fewer right answers, all questions get one confidence.

@@ -52,9 +52,11 @@ from pluribus.consensus._doubt import (
 from pluribus.errors import UnknownName, UsageError
 
 RULES = ("unassailable", "beta", "dirichlet", "window", "predictive")
-_TABLED = 100
+_MOST = 1e200
+"""Sums of weights up to here are numbers."""
+_TABLED = 64
 """Voters of unlike weight for whom a table is kept (50 MB for so many); the sums of more are built anew each time."""
-_CELLS_PAIR, _CELLS_TRUTH = 240, 2000
+_CELLS_PAIR, _CELLS_TRUTH = 480, 2000
 """Units into which the weight of all voters is divided where no common unit of the weights is found."""
 
 
@@ -75,7 +77,7 @@ class Voters:
     accuracies: tuple[float, ...] | None = None
     """How often each is right, in (0, 1), where it is known. The rule `predictive` uses it."""
     options: int | None = None
-    """How many answers there are, at least 2, for voters of known accuracy; None: those seen, 2 at least."""
+    """How many answers there are, whole and at least 2, for voters of known accuracy; None: those seen, 2 at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Halt:
     answer: str | None
     """The leader then, under the tie rule `first`; None: nobody answered."""
     doubt: float | None
-    """Estimated chance that the leader is not the winner, in [0, 1]; None: the rule gives none, or all were asked."""
+    """Estimated chance that the leader is not the winner, in [0, 1]; None: the rule gives none, or never stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,25 @@ def doubt(votes: Sequence[str | None], voters: Voters, stopping: Stopping) -> fl
     return _doubt(now, voters, stopping)
 
 
+def posterior(answer: str, votes: Sequence[str | None], weights: Sequence[float] | None = None) -> float:
+    """The chance that an answer is the one these voters give most often, were they asked without end.
+
+    P(p_answer is the largest), p ~ Dirichlet(v + 1) over the answers given, v effective votes: of the leader, 1 − the
+    doubt of the rule `dirichlet` when all have voted.
+
+    >>> [round(posterior(answer, ["a", "a", "a", "b"]), 4) for answer in "ab"]
+    [0.8125, 0.1875]
+
+    Args:
+        answer: any of the votes, not only the leader.
+        votes: canonical; None abstains.
+        weights: one per voter, from 0 to 1e200, not all 0; None: one vote each.
+    """
+    voters = Voters(tuple(weights) if weights is not None else (1.0,) * len(votes))
+    _check(votes, voters, Stopping())
+    return 1 - dirichlet_doubt(_effective(_stand(votes, voters), answer, voters))
+
+
 def cheapest_first(costs: Sequence[float], weights: Sequence[float]) -> tuple[int, ...]:
     """The order of asking: indices by cost, the heavier first among equal costs, else as they come.
 
@@ -221,8 +242,9 @@ def _check_voters(voters: Voters) -> None:
     _check_numbers("weight", voters.weights)
     if not any(voters.weights):
         raise UsageError("no voter has a weight above 0", hint="give at least one voter a weight above 0")
-    if voters.options is not None and voters.options < 2:
-        raise UsageError(f"options is {voters.options!r}", hint="a question has at least 2 answers; None: not known")
+    if voters.options is not None and not (voters.options >= 2 and voters.options == int(voters.options)):
+        hint = "a question has a whole number of answers, at least 2; None: not known"
+        raise UsageError(f"options is {voters.options!r}", hint=hint)
     if voters.accuracies is not None:
         _check_accuracies(voters.accuracies, len(voters.weights))
 
@@ -237,8 +259,8 @@ def _check_accuracies(accuracies: Sequence[float], voters: int) -> None:
 
 def _check_numbers(what: str, values: Iterable[float]) -> None:
     for index, value in enumerate(values):
-        if not (math.isfinite(value) and value >= 0):
-            raise UsageError(f"{what} {value!r} of voter {index} is not a number of at least 0")
+        if not 0 <= value <= _MOST:
+            raise UsageError(f"{what} {value!r} of voter {index} is not a number from 0 to 1e200")
 
 
 @lru_cache(maxsize=2**10)
@@ -277,7 +299,7 @@ def _stops(votes: Sequence[str | None], voters: Voters, stopping: Stopping) -> b
 
 def _small(risk: float, eps: float) -> bool:
     """Whether it is small enough; rounding must not cost a call."""
-    return risk <= eps * (1 + 1e-12)
+    return risk < 1 and risk <= eps * (1 + 1e-12)
 
 
 def _doubt(now: _Standing, voters: Voters, stopping: Stopping) -> float:
@@ -372,19 +394,26 @@ def _unassailable(now: _Standing, leader: str, voters: Voters) -> bool:
 
 def _effective_doubt(rule: str, now: _Standing, leader: str, voters: Voters) -> float:
     """beta and dirichlet on effective votes."""
-    scale = math.fsum(voters.weights) / math.fsum(weight * weight for weight in voters.weights)
-    rivals = sorted((total for answer, total in now.totals.items() if answer != leader), reverse=True)
-    votes = tuple(round(total * scale, 9) for total in (now.totals[leader], *rivals))
+    votes = _effective(now, leader, voters)
     return beta_doubt(votes[0], sum(votes[1:2])) if rule == "beta" else dirichlet_doubt(votes)
+
+
+def _effective(now: _Standing, answer: str, voters: Voters) -> tuple[float, ...]:
+    """Effective votes of an answer, then of its rivals, the most first."""
+    heaviest = max(voters.weights)  # squares of the weights themselves may be more or less than a number can hold
+    parts = [weight / heaviest for weight in voters.weights]
+    scale = math.fsum(parts) / math.fsum(part * part for part in parts)
+    rivals = sorted((total for other, total in now.totals.items() if other != answer), reverse=True)
+    return tuple(round(total / heaviest * scale, 9) for total in (now.totals.get(answer, 0.0), *rivals))
 
 
 def _exchangeable_doubt(now: _Standing, leader: str, voters: Voters) -> float:
     """Sum of the risks that each rival, or something not said yet, catches up with the leader."""
     whole, unit = cells(voters.weights, _CELLS_PAIR)
-    first, risk = now.counts[leader], 0.0
+    slack, first, risk = _slack(whole, unit, now, voters), now.counts[leader], 0.0
     rivals = [(now.totals[answer], count) for answer, count in now.counts.items() if answer != leader]
     for total, count in [*rivals, (0.0, 1)]:
-        lead = round((now.totals[leader] - total) / unit, 6)
+        lead = round((now.totals[leader] - total) / unit - slack, 6)
         alphas = (first, count, now.asked + 1 - first - count)
         if len(whole) <= _TABLED:
             risk += table_doubt(lead, whole, now.asked, alphas)
@@ -393,12 +422,19 @@ def _exchangeable_doubt(now: _Standing, leader: str, voters: Voters) -> float:
     return min(risk, 1.0)
 
 
+def _slack(whole: Sequence[int], unit: float, now: _Standing, voters: Voters) -> float:
+    """The most that rounding the votes to come can hide, in units: a lead is trusted for what is above it."""
+    to_come = zip(whole[now.asked :], voters.weights[now.asked :], strict=True)
+    return math.fsum(abs(weight / unit - units) for units, weight in to_come)
+
+
 def _known_doubt(now: _Standing, leader: str, voters: Voters, accuracies: tuple[float, ...]) -> float:
     """The same for voters of known accuracy."""
     whole, unit = cells(voters.weights, _CELLS_TRUTH)
     options = max(voters.options or 2, len(now.counts))
     rivals = [answer for answer in now.totals if answer != leader]
-    leads = [(now.totals[leader] - total) / unit for total in (*(now.totals[answer] for answer in rivals), 0.0)]
+    lead = now.totals[leader] / unit - _slack(whole, unit, now, voters)
+    leads = [lead - total / unit for total in (*(now.totals[answer] for answer in rivals), 0.0)]
     unseen = options - len(now.counts)
     beliefs = _beliefs((leader, *rivals), unseen, now.votes, accuracies, options)
     return truth_doubt(leads, beliefs, unseen, whole[now.asked :], accuracies[now.asked :], options)

@@ -51,7 +51,7 @@ def expected_calibration_error(confidence_Q: Sequence[float], right_Q: Sequence[
     confidence, right = _checked(confidence_Q, right_Q)
     if bins < 1:
         raise ValueError(f"{bins} bins: expected at least 1")
-    bin_Q = np.minimum((confidence * bins).astype(np.int64), bins - 1)
+    bin_Q = np.searchsorted(np.arange(1, bins) / bins, confidence, side="right")
     apart_B = np.bincount(bin_Q, right, bins) - np.bincount(bin_Q, confidence, bins)
     return float(np.abs(apart_B).sum() / len(right))
 
@@ -111,7 +111,10 @@ def abstain_below(
         confidence: of the interval, in (0, 1); its lower end alone holds with (1 + confidence) / 2.
 
     Returns: answer where the confidence is at least this, else abstain; None: no threshold is shown to reach it. The
-        bound is that of one threshold, and the best of many is taken: measured, it holds a little less often.
+        bound is that of one threshold, and the lowest of many is taken. At 0.95 one look fails in 0.025 of calibration
+        sets. In simulations the search failed in 0 to 0.03 where the confidence tells right from wrong; where it tells
+        nothing and the accuracy is just below the target, in 0.03 to 0.07 with 3 to 5 different confidences, and in up
+        to 0.18 with 1,000 (100 to 1,000 questions).
 
     Source: selection with guaranteed risk, Geifman and El-Yaniv 2017, 1705.08500, with another bound and search.
     """

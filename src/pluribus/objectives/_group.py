@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+_MOST = 1e200
+"""Sums of numbers up to here are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Group:
     """
 
     rewards: Sequence[float]
-    """Finite; whole numbers and booleans become floats."""
+    """Finite, from −1e200 to 1e200, as are scores and weights; whole numbers and booleans become floats."""
     answers: Sequence[str | None] | None = None
     """Canonical strings, so that equal answers are equal strings; None abstains. The empty string is an answer."""
     scores: Sequence[float] | None = None
@@ -51,16 +53,9 @@ def _listed(name: str, values: Any) -> list[Any]:
 def _finite(name: str, values: Any) -> tuple[float, ...]:
     found = _listed(name, values)
     for index, value in enumerate(found):
-        if not isinstance(value, numbers.Real) or not _is_finite(value):
-            raise ValueError(f"{name} of sample {index} is {value!r}: expected a finite number")
+        if not isinstance(value, numbers.Real) or not value <= _MOST or value < -_MOST:
+            raise ValueError(f"{name} of sample {index} is {value!r}: expected a finite number from -1e200 to 1e200")
     return tuple(map(float, found))
-
-
-def _is_finite(value: numbers.Real) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number beyond the floats
-        return False
 
 
 def _given(name: str, values: Any) -> tuple[float, ...] | None:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pluribus.consensus import confidence as calibrated
-from pluribus.consensus._doubt import dirichlet_doubt
 from pluribus.consensus.confidence import Calibration, support
+from pluribus.consensus.stopping import posterior
 from pluribus.consensus.votes import Vote, plurality
 from pluribus.errors import ConfigError, UsageError
 
 ConfidenceKind = Literal["posterior", "calibrated"]
 _ROUNDING = 1e-9
+_MOST = 1e200
+"""Sums of weights up to here are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +121,6 @@ def confidence_in(
     return posterior(answer, said, weights), "posterior"
 
 
-def posterior(answer: str, said: Sequence[str | None], weights: Sequence[float] | None = None) -> float:
-    """The chance that an answer is the one these voters give most often, were they asked without end.
-
-    P(p_answer is the largest), p ~ Dirichlet(v + 1) over the answers given, v_a = (Σ_i w_i [said_i = a]) Σw / Σw²:
-    effective votes, so that equal weights count 1 each. It is 1 − the doubt of the stopping rule `dirichlet`.
-
-    >>> posterior("a", ["a", "a", "a"])
-    0.9375
-
-    Source: Aggarwal et al. 2023, 2305.11860; effective votes as in Kish 1965, Survey Sampling, section 11.7.
-    """
-    each = [1.0] * len(said) if weights is None else weights
-    votes = plurality(said, each).counts
-    scale = math.fsum(each) / math.fsum(weight * weight for weight in each)
-    rivals = sorted((votes[other] for other in votes if other != answer), reverse=True)
-    return 1 - dirichlet_doubt(tuple(round(count * scale, 9) for count in (votes[answer], *rivals)))
-
-
 def leader(vote: Vote | MajorityVote) -> str | None:
     """The winner, or who would be it but for the tie rule and the agreement asked for; None: nobody leads."""
     if vote.winner is not None or not any(vote.counts.values()):
@@ -185,4 +169,6 @@ def _weights(weights: Any) -> list[float] | None:
     for index, weight in enumerate(weights):
         if isinstance(weight, bool) or not isinstance(weight, int | float):
             raise UsageError(f"weight {weight!r} of voter {index} is not a number of at least 0")
+        if weight > _MOST:
+            raise UsageError(f"weight {weight!r} of voter {index} is above 1e200", hint="divide all by one number")
     return [float(weight) for weight in weights]
