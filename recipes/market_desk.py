@@ -19,16 +19,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pluribus.consensus.confidence import confidence, fit
+from pluribus.errors import PluribusError, UsageError
 from pluribus.evaluate import right_answers
 from pluribus.metrics.calibration import expected_calibration_error
 from pluribus.objectives import Group, value
 from pluribus.stats import holm, mcnemar, paired_difference, wilson
+from pluribus.store.files import make_folder
 from pluribus.tasks import load_task
 from pluribus.toolkit import Manager, ManagerDecision, StrategyAgent
 from pluribus.types import Key, Question
@@ -36,6 +39,10 @@ from pluribus.types import Key, Question
 MODELS = ("zoo/qwen", "zoo/olmo", "zoo/phi")
 SEATS = (("market", "trend follower"), ("strategy", "macro strategist"), ("risk", "risk manager"))
 NO_ADVICE = "Research text about made-up firms; nothing here is trading advice."
+LEGEND = (
+    "calls: per brief. accuracy: with its 95 % interval. maj@k: the mean over every choice of k draws, ties shared.",
+    "p: McNemar's, adjusted for the number of comparisons.",
+)
 _ENOUGH = 20
 """Questions below which nothing is said about the confidence."""
 
@@ -137,7 +144,7 @@ def sureness(found: Sequence[ManagerDecision], right: Sequence[float]) -> list[s
     calibrated = [confidence(learned, decision.support) for decision in found[half:]]
     test = right[half:]
     return [f"On the second {len(test)} briefs the desk is right {sum(test) / len(test):.3f} of the time."] + [
-        f"{name:26}mean {sum(each) / len(each):.3f}, expected calibration error "
+        f"{name:28}mean {sum(each) / len(each):.3f}, expected calibration error "
         f"{expected_calibration_error(each, test):.3f}"
         for name, each in (("posterior", said), (f"calibrated on the first {half}", calibrated))
     ]
@@ -145,7 +152,6 @@ def sureness(found: Sequence[ManagerDecision], right: Sequence[float]) -> list[s
 
 def keep(folder: Path, manager: Manager, found: Sequence[ManagerDecision], ks: Sequence[int]) -> None:
     """The decision log, one brief a line, and the analyses its evidence ids name."""
-    folder.mkdir(parents=True, exist_ok=True)
     with (folder / "decisions.jsonl").open("w", encoding="utf-8") as log:
         for decision in found:
             by_k = {k: at(manager, decision, k).decision for k in ks}
@@ -158,42 +164,52 @@ def keep(folder: Path, manager: Manager, found: Sequence[ManagerDecision], ks: S
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs=3, default=MODELS, metavar=tuple(name.upper() for name, _ in SEATS))
-    parser.add_argument("--questions", type=int, default=60)
+    parser.add_argument("--questions", type=int, default=60, help="how many briefs; 60 unless told")
     parser.add_argument("--task", default="briefs", help="briefs, or decisions:BUY/HOLD/SELL with --data")
     parser.add_argument("--data", type=Path, help="your own questions")
     parser.add_argument("--temperature", type=float, default=1.7)
-    parser.add_argument("--k", type=int, nargs="+", default=[1, 3, 5, 9])
+    parser.add_argument("--k", type=int, nargs="+", default=[1, 3, 5, 9], help="draws to compare; 1 3 5 9 unless told")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="folder of the decision log")
-    return parser.parse_args(arguments)
+    parser.add_argument("--out", type=Path, help="folder of the decision log, which is written anew")
+    given = parser.parse_args(arguments)
+    if min(given.k) < 1:
+        parser.error(f"--k {min(given.k)}: an analyst is asked at least once")
+    return given
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Line]:
     given = parsed(arguments)
     ks = sorted(set(given.k))
+    if given.out is not None:
+        make_folder(given.out)
     task = load_task(given.task, data=given.data, limit=given.questions)
     pairs = [(question, key) for question, key in task.pairs if key is not None]
+    if not pairs:
+        raise UsageError(f"no question of {task.task} has a key", hint="give questions with answers")
     manager = desk(given.models, ks[-1], given.temperature, given.seed)
     began = time.perf_counter()
     found = manager.decide_all([question for question, _ in pairs])
     seconds = time.perf_counter() - began
+    if given.out is not None:
+        keep(given.out, manager, found, ks)
     whole = [i for i, decision in enumerate(found) if not decision.failures]
     print(f"{NO_ADVICE}\n")
     print(f"{len(pairs)} questions of {task.task}, temperature {given.temperature:g}, top_p 1, seed {given.seed};")
-    print("so hot because at temperature 1 the embedded models hardly differ from draw to draw.")
-    print(
-        f"{sum(decision.calls for decision in found)} calls in {seconds:.0f} s; all k are the first of the same draws."
-    )
+    print(f"{sum(decision.calls for decision in found)} calls in {seconds:.0f} s. Each analyst draws {ks[-1]} times;")
+    print("a smaller k takes the first of the same draws.")
     print(f"{len(found) - len(whole)} questions with a failed call are left out of what follows.\n")
     table = lines(manager, [found[i] for i in whole], [pairs[i] for i in whole], ks) if whole else []
-    print("\n".join(show(table)))
+    print("\n".join([*show(table), *LEGEND]))
     if len(whole) >= _ENOUGH:
         print("\n" + "\n".join(sureness([found[i] for i in whole], table[-1].right)))
     if given.out is not None:
-        keep(given.out, manager, found, ks)
-        print(f"\ndecision log: {given.out / 'decisions.jsonl'}")
+        print(f"\ndecision log: {given.out / 'decisions.jsonl'}; texts: {given.out / 'evidence.jsonl'}")
     return table
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except PluribusError as problem:
+        print(f"market_desk.py: {problem}", file=sys.stderr)
+        sys.exit(2 if isinstance(problem, UsageError) else 1)

@@ -121,6 +121,12 @@ def test_the_target_gives_the_threshold_that_is_found_on_the_half_learned_from()
     assert any("no confidence is shown to reach" in note for note in weak.notes)
 
 
+def test_a_shape_from_few_questions_is_called_rough() -> None:
+    few, more = (calibrate([council(planted(n))], check=0.5).notes for n in (190, 210))
+    assert any("isotonic from 95 questions is rough: --confidence platt needs fewer" in note for note in few)
+    assert not any("rough" in note for note in (*more, *calibrate([council(planted(190))], kind="platt").notes))
+
+
 def test_without_labels_the_weights_need_no_key() -> None:
     items = planted(300)
     blind = calibrate([council([again(one, None) for one in items])], labels=False)

@@ -25,6 +25,9 @@ from pluribus.errors import ConfigError
         ({"tie": "coin"}, "tie is 'coin'"),
         ({"seats": [{"model": "a/b"}], "models": ["c/d"]}, "models and seats are both given"),
         ({"budget": {"calls": -1}}, "calls is -1"),
+        ({"seats": [{"model": "a/b", "weight": float("inf")}]}, "seats.0.weight is inf"),
+        ({"seats": [{"model": "a/b", "weight": float("nan")}]}, "seats.0.weight is nan"),
+        ({"seats": [{"model": "a/b", "weight": 1e308}]}, "seats.0.weight is 1e+308"),
     ],
 )
 def test_a_wrong_entry_is_one_line_that_names_it(values: dict[str, Any], words: str) -> None:

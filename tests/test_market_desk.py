@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -87,3 +88,28 @@ def test_the_table_compares_with_the_smallest_k_and_adjusts_for_looking_often(re
     assert "+0.500" in gained and "+0.000" in same and "+" not in base
     p = mcnemar(better, worse).p
     assert gained.endswith(f"{2 * p:.4f}") and same.endswith("1.0000") and head.endswith("p")
+
+
+def test_the_screen_explains_its_columns_and_keeps_them_apart(ran: tuple[list[Any], str], folder: Path) -> None:
+    _, shown = ran
+    assert "maj@k: the mean over every choice of k draws" in shown and "McNemar" in shown
+    assert "calibrated on the first 10  mean 0." in shown
+    assert shown.rstrip().endswith(f"texts: {folder / 'evidence.jsonl'}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--k", "0"], "--k 0: an analyst is asked at least once"),
+        (["--k", "-1", "3"], "--k -1: an analyst is asked at least once"),
+        (["--questions", "0"], "limit must be at least 1, found 0"),
+        (["--temperature", "0", "--questions", "2"], "is asked 9 times at temperature 0"),
+        (["--task", "nope"], "unknown task 'nope'"),
+        (["--out", __file__], "the folder"),
+    ],
+)
+def test_wrong_input_is_one_line_and_no_call(arguments: list[str], expected: str) -> None:
+    path = Path(__file__).parents[1] / "recipes" / "market_desk.py"
+    ran = subprocess.run([sys.executable, path, *arguments], capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout) == (1 if "--out" in arguments else 2, "")
+    assert expected in ran.stderr.splitlines()[-1] and "Traceback" not in ran.stderr

@@ -29,6 +29,8 @@ LEAST = 20
 """Fewer labelled questions are refused: what they say of a seat is mostly chance."""
 _LEAST_FIT = 10
 """Of them at least so many must be left to learn from."""
+_ENOUGH_ISOTONIC = 100
+"""Below it a logistic curve says as much, and jumps less."""
 _COVERAGES = (1.0, 0.8, 0.5)
 _DIGITS = 4
 """Of a threshold, rounded down, so that it can be typed and still lets through what it let through."""
@@ -389,6 +391,8 @@ def _notes(known: CalibrationConfig, labelled: int, check: float, target: float 
         notes.append(f"{labelled} questions with a key are too few for a confidence: weights alone, nothing held out")
     elif check == 0:
         notes.append("learned from all questions, nothing is held out: no number says how good it is on new ones")
+    if known.confidence is not None and known.confidence.kind == "isotonic" and known.confidence.n < _ENOUGH_ISOTONIC:
+        notes.append(f"isotonic from {known.confidence.n} questions is rough: --confidence platt needs fewer")
     if target is not None and known.confidence is not None and known.threshold is None:
         notes.append(f"no confidence is shown to reach an accuracy of {target:g} on the questions learned from")
     return notes

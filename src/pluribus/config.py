@@ -17,6 +17,8 @@ from pluribus.errors import ConfigError
 
 Tie = Literal["first", "random", "abstain", "fractional"]
 Share = Annotated[float, Field(ge=0, le=1)]
+Weight = Annotated[float, Field(ge=0, le=1e9)]
+"""Of a seat's vote. The bound keeps sums of weights finite."""
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "agentark": {"temperature": 0.5, "max_tokens": 4096},
@@ -56,7 +58,7 @@ class SeatConfig(SamplingConfig):
     name: str | None = None
     persona: str | None = None
     """Name of a persona of the council's set."""
-    weight: float = Field(default=1.0, ge=0)
+    weight: Weight = 1.0
     prompts: str | None = None
 
     def sampling(self) -> dict[str, Any]:
@@ -83,7 +85,7 @@ class CalibratedSeat(_Strict):
     persona: str | None = None
     accuracy: float | None = Field(default=None, ge=0, le=1)
     """Share right of its votes, shrunk; None: it had no vote."""
-    weight: float = Field(ge=0, allow_inf_nan=False)
+    weight: Weight
     answered: int = Field(ge=0)
     """Votes the accuracy rests on."""
 
@@ -249,7 +251,7 @@ def read_calibration(path: Path) -> CalibrationConfig:
         value = json.loads(path.read_text("utf-8"))
     except OSError as problem:
         raise ConfigError(f"{path}: {problem.strerror}", hint=hint) from None
-    except ValueError:  # no JSON, no UTF-8
+    except (ValueError, RecursionError):  # no JSON, no UTF-8, nested without end
         raise ConfigError(f"{path}: not JSON", hint=hint) from None
     return make_calibration(value, str(path))
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 STOPPED = "questions with seats not asked because the vote had stopped (members alone do not compare)"
 """What is missing from a panel of votes that stop."""
+WITHHELD = "decisions withheld for too low a confidence (no answer, counted as not right)"
+"""What is missing from a panel of decisions that may abstain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,8 @@ def panel_of(
     items = tuple(_item(*one, draws, members) for one, draws in zip(attempts, said, strict=True))
     method, settings = (first.method, first.settings) if first else ("", {})
     unasked = sum(stopped_short(row) for _, _, _, row, _ in attempts)
-    counts = {"failed attempts": sum(item.failed for item in items), STOPPED: unasked}
+    withheld = sum(row.answer is None and row.confidence is not None for _, _, _, row, _ in attempts)
+    counts = {"failed attempts": sum(item.failed for item in items), STOPPED: unasked, WITHHELD: withheld}
     omitted = {reason: n for reason, n in counts.items() if n}
     return Panel(name, source, task, method, members, items, settings, omitted, seats, unasked)
 

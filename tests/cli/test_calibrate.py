@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,31 @@ def test_ask_prints_the_confidence(pluribus: Run, council: Run, file: Path) -> N
     assert 0 < decision["confidence"] < 1 and decision["answer"] is not None
 
 
+def test_ask_says_why_there_is_no_confidence(pluribus: Run, council: Run, file: Path) -> None:
+    asked = ["ask", "3 + 4? [key: 7]", "--kind", "number", "--council", council(models=MODELS)]
+    said = pluribus(*asked, "--calibration", file, "--set", "stop=unassailable")
+    assert said.code == 0
+    assert "confidence none: the vote stops asking (stop=unassailable)" in " ".join(said.out.split())
+    assert "confidence" not in pluribus(*asked).out
+
+
+def test_what_was_withheld_is_said_where_runs_are_measured(
+    pluribus: Run, council: Run, many: Path, file: Path, tmp_path: Path
+) -> None:
+    used = council(data=str(many), models=MODELS, calibration=str(file))
+    silent = pluribus("run", used, "--abstain-below", "0.9", "--json").object
+    n = silent["council"]["abstained"]
+    assert n > 0
+    planned = ["plan", silent["run"], "--effect", "2"]
+    assert f"Of the council's decisions {n} were withheld" in " ".join(pluribus(*planned).out.split())
+    assert pluribus(*planned, "--json").object["pilot"]["withheld"] == n
+    told = ["analyze", silent["run"], "--embedder", "hashing", "--output-dir", tmp_path / "t", "--json"]
+    omitted = pluribus(*told).object["runs"][0]["omitted"]
+    assert omitted["decisions withheld for too low a confidence (no answer, counted as not right)"] == n
+    whole = pluribus("run", used, "--json").object["run"]
+    assert "withheld" not in pluribus("plan", whole, "--effect", "2").out
+
+
 def test_a_council_of_fewer_seats_drops_the_rule_of_the_calibration(
     pluribus: Run, council: Run, many: Path, file: Path
 ) -> None:
@@ -188,6 +214,35 @@ def test_runs_that_can_not_be_calibrated(pluribus: Run, council: Run, many: Path
     assert not out.exists()
 
 
+def test_nothing_but_an_older_calibration_is_written_over(
+    pluribus: Run, council: Run, name: str, file: Path, tmp_path: Path
+) -> None:
+    exported, empty = tmp_path / "run.jsonl", tmp_path / "empty.json"
+    pluribus("export", name, "--out", exported)
+    before = exported.read_bytes()
+    assert "run.jsonl is there already and is no calibration" in (
+        pluribus("calibrate", exported, "--out", exported).complaint()
+    )
+    assert exported.read_bytes() == before
+    yaml = council(models=MODELS)
+    assert "is no calibration; choose another file" in pluribus("calibrate", name, "--out", yaml).complaint()
+    empty.touch()
+    for out in (file, empty):
+        assert pluribus("calibrate", name, "--out", out).code == 0
+
+
+def test_what_is_no_file_is_not_written(pluribus: Run, name: str, tmp_path: Path) -> None:
+    """A device, such as /dev/null, would be replaced by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for command in (["calibrate", name], ["export", name], ["export", name, "--format", "agent-scaling"]):
+        assert "is no file; choose another" in pluribus(*command, "--out", pipe).complaint()
+    for command in (["calibrate", name], ["export", name], ["export", name, "--format", "replay"]):
+        for out in ("", ".", tmp_path):
+            assert "is a folder; choose another" in pluribus(*command, "--out", out).complaint()
+    assert pipe.is_fifo()
+
+
 def test_a_file_that_can_not_be_written_is_said_and_left_out(pluribus: Run, name: str, tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("a file")
     said = pluribus("calibrate", name, "--out", tmp_path / "folder" / "c.json")
@@ -198,6 +253,7 @@ def test_a_file_that_can_not_be_written_is_said_and_left_out(pluribus: Run, name
     ("content", "flags", "expected"),
     [
         ("{oops", [], "c.json: not JSON"),
+        ("[" * 100_000, [], "c.json: not JSON"),
         ('{"accuracy": 0.9}', [], "c.json: not a calibration; write one with `pluribus calibrate RUN --out FILE`"),
         ('{"format": "pluribus-calibration", "version": 9}', [], "version 9 of a calibration; this pluribus reads 1"),
         ('{"format": "pluribus-calibration", "version": 1}', [], "c.json: task is missing"),

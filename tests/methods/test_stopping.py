@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,11 +12,14 @@ import pytest
 
 from pluribus.agents import Agent
 from pluribus.backends import Request
+from pluribus.config import BudgetConfig
 from pluribus.consensus.stopping import RULES, Stopping, Voters, settled
 from pluribus.decide import decide
 from pluribus.errors import BackendError, ServerError, UsageError
 from pluribus.load import load
+from pluribus.run import make_budget
 from pluribus.solve import make_settings, solve
+from pluribus.traffic import wrap
 from pluribus.types import Completion, Question, Transcript
 
 Make = Callable[..., list[Agent]]
@@ -178,6 +182,30 @@ async def test_shadow_mode_follows_the_order_of_cost_and_leaves_the_turns_as_the
     transcript = await solve(question, agents, "vote", settings)
     assert [turn.seat for turn in transcript.turns] == [0, 1, 2, 3, 4]
     assert (note(transcript)["asked"], note(transcript)["answer"]) == (3, "2")
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_with_weights_and_prices_shadow_mode_says_what_stopping_does(
+    council: Make, question: Question, seed: int
+) -> None:
+    rng = random.Random(seed)
+    seats = priced(council(*map(says, rng.choices([1, 1, 1, 2, 3, None], k=8))), rng.choices([0.0, 1.0, 2.0], k=8))
+    agents = [replace(a, seat=replace(a.seat, weight=rng.uniform(0.1, 3))) for a in seats]
+    for rule in RULES:
+        real = {"stop": rule, "stop_eps": 0.2, "stop_window": 2, "stop_order": rng.choice(["seats", "cost"])}
+        stopped = await solve(question, agents, "vote", real)
+        shadow = await solve(question, agents, "vote", {**real, "stop_shadow": True})
+        assert note(shadow) == {**note(stopped), "shadow": True}
+        assert note(stopped)["answer"] == decide(question, stopped, rule="weighted").answer
+
+
+async def test_a_budget_that_ends_within_a_wave_keeps_what_was_heard(council: Make, question: Question) -> None:
+    budget = make_budget(BudgetConfig(calls=6))
+    agents = council(*map(says, [1, 2, 1, 1, 1, 1, 1, 1, 1]))
+    limited = [replace(a, backend=wrap(a.backend, budget=budget)) for a in agents]
+    transcript = await solve(question, limited, "vote", {"stop": "beta"})
+    assert transcript.failure is not None and transcript.failure.kind == "budget_exceeded"
+    assert [turn.seat for turn in transcript.turns] == [0, 1, 2, 3, 4, 5], "a wave of 4, and 2 of the next 3"
 
 
 async def test_a_seat_without_a_price_can_not_be_ordered_by_cost(council: Make, question: Question) -> None:

@@ -12,12 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from pluribus import cli
+from pluribus.calibrate import no_confidence
 from pluribus.cli import _screen, _transcripts
 from pluribus.codec import plain
-from pluribus.config import RunConfig
+from pluribus.config import CalibrationConfig, RunConfig
 from pluribus.council import Answer, Council, make_question
 from pluribus.errors import ConfigError
 from pluribus.evaluate import usage
+from pluribus.run import with_calibration
 from pluribus.types import Decision, Kind, Question, Transcript
 
 
@@ -41,16 +43,17 @@ def _list(text: str | None, flag: str) -> list[str]:
 def go(config: RunConfig, asked: Question, *, home: Path | None, show: bool, json: bool) -> int:
     """Asks, prints, and returns the exit code."""
     console = _screen.out()
+    config = with_calibration(config)
     with _screen.err().status(f"asking {config.method} …"):
         answer = Council.from_config(config, home).ask(asked)
     if json:
         print(jsonlib.dumps(_as_object(answer), ensure_ascii=False, indent=2))
     else:
-        _print(console, answer, show=show, abstain_below=config.abstain_below)
+        _print(console, answer, config, show=show)
     return cli.OK if answer.decision is not None else cli.FAILED
 
 
-def _print(console: Console, answer: Answer, *, show: bool, abstain_below: float | None) -> None:
+def _print(console: Console, answer: Answer, config: RunConfig, *, show: bool) -> None:
     if show:
         _transcripts.show(console, answer.question, answer.transcript)
         console.print()
@@ -60,7 +63,7 @@ def _print(console: Console, answer: Answer, *, show: bool, abstain_below: float
         return
     console.print(_who_said_what(answer, answer.decision))
     console.print()
-    console.print(_facts(answer, answer.decision, abstain_below))
+    console.print(_facts(answer, answer.decision, config))
 
 
 def _who_said_what(answer: Answer, decision: Decision) -> Table:
@@ -108,14 +111,24 @@ def stopped(transcript: Transcript) -> str | None:
     return f"{calls} {'would be needed' if note['shadow'] else 'needed'} (stop={note['rule']})"
 
 
-def _facts(answer: Answer, decision: Decision, abstain_below: float | None) -> Table:
+def _unsure(config: RunConfig, transcript: Transcript) -> str | None:
+    """Why there is no confidence though there is a calibration; None: there is no calibration, or a confidence."""
+    known, attempt = config.calibration, transcript.attempt
+    if not isinstance(known, CalibrationConfig):
+        return None
+    return no_confidence(known, attempt.method, attempt.settings)
+
+
+def _facts(answer: Answer, decision: Decision, config: RunConfig) -> Table:
     facts = _screen.grid()
     facts.add_row("decision", _screen.text(shown(answer.question, decision.answer), style="bold"))
     votes = ", ".join(f"{shown(answer.question, name)}: {number:g}" for name, number in decision.votes.items())
     facts.add_row("votes", _screen.text(votes or "none"))
     facts.add_row("share", _share(decision))
-    if (words := sure(decision, abstain_below)) is not None:
+    if (words := sure(decision, config.abstain_below)) is not None:
         facts.add_row("confidence", words.removeprefix("confidence "))
+    elif (words := _unsure(config, answer.transcript)) is not None:
+        facts.add_row("confidence", _screen.text(f"none: {words}"))
     if (words := stopped(answer.transcript)) is not None:
         facts.add_row("stopping", words)
     if decision.abstained:

@@ -14,7 +14,10 @@ from rich.table import Table
 from pluribus import cli
 from pluribus.calibrate import Kept, Learned, Report, calibrate
 from pluribus.cli import _screen
+from pluribus.cli._files import check_place
 from pluribus.cli._stores import reading
+from pluribus.config import read_calibration
+from pluribus.errors import ConfigError
 from pluribus.panel import Panel
 from pluribus.run import panel
 from pluribus.stats import Estimate
@@ -32,6 +35,7 @@ class Wishes:
 
 def go(runs: Sequence[str], out: Path, wishes: Wishes, *, home: Path | None, json: bool) -> int:
     """Learns, writes, and says what it is worth."""
+    _check_free(out)
     learned = calibrate(
         [_panel(run, home) for run in runs],
         labels=wishes.labels, kind=wishes.kind, check=wishes.check, seed=wishes.seed, target=wishes.target,
@@ -43,6 +47,17 @@ def go(runs: Sequence[str], out: Path, wishes: Wishes, *, home: Path | None, jso
     else:
         _print(_screen.out(), learned, out, wishes)
     return cli.OK
+
+
+def _check_free(out: Path) -> None:
+    """Nothing but an older calibration, or an empty file, is written over: no run, no council file, no device."""
+    check_place(out, folder=False)
+    if not out.exists() or not out.stat().st_size:
+        return
+    try:
+        read_calibration(out)
+    except ConfigError:
+        raise ConfigError(f"--out {out} is there already and is no calibration", hint="choose another file") from None
 
 
 def _panel(run: str, home: Path | None) -> Panel:

@@ -9,6 +9,7 @@ from pathlib import Path
 from pluribus import cli
 from pluribus.cli import _screen
 from pluribus.cli._stores import reading
+from pluribus.errors import ConfigError
 from pluribus.load import load
 from pluribus.panel import Panel
 from pluribus.run import panel
@@ -23,6 +24,7 @@ _FOREIGN: Mapping[str, str] = {"agent-scaling": "agent_scaling", "agentark": "ag
 
 def export(run: str, format: str, path: Path, home: Path | None) -> int:
     """Writes the run and says what is where."""
+    check_place(path, folder=format not in ("jsonl", "replay"))
     with reading(run, home) as (store, found):
         name = store.run(found).name
         lines = _foreign(store, found, format, path) if format in _FOREIGN else _WRITERS[format](store, found, path)
@@ -30,6 +32,14 @@ def export(run: str, format: str, path: Path, home: Path | None) -> int:
             _screen.out().print(line, markup=False, soft_wrap=True)
     _screen.err().print(f"exported {name}", markup=False)
     return cli.OK
+
+
+def check_place(out: Path, *, folder: bool) -> None:
+    """A file that is made whole and then renamed would take the place of a device, or fail on a folder."""
+    if not out.exists() or out.is_file() or (folder and out.is_dir()):
+        return
+    what = "a folder" if out.is_dir() else "no file"
+    raise ConfigError(f"--out {str(out)!r} is {what}", hint="choose another file")
 
 
 def _jsonl(store: Store, run: str, path: Path) -> list[str]:

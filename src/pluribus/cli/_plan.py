@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.table import Table
@@ -27,7 +27,7 @@ from pluribus.compare import (
 )
 from pluribus.controls import controls_of
 from pluribus.errors import ConfigError, UsageError
-from pluribus.panel import Panel
+from pluribus.panel import WITHHELD, Panel
 from pluribus.stats import Estimate
 
 
@@ -72,6 +72,8 @@ class Pilot:
     """Both sides together, per question."""
     shared: bool
     """Whether the control's answers are the council's own, so that they cost nothing more."""
+    withheld: int = 0
+    """Decisions that the council withheld, and that count as not right."""
 
     @property
     def discordance(self) -> float:
@@ -92,7 +94,8 @@ class Line:
 def make(run: str, against: str | None, aim: Aim, *, home: Path | None, json: bool) -> int:
     """Prints the plan."""
     council = one_panel(run, home)
-    pilot = _between(council, one_panel(against, home)) if against else _against_control(run, council, home)
+    sides = _between(council, one_panel(against, home)) if against else _against_control(run, council, home)
+    pilot = replace(sides, withheld=council.omitted.get(WITHHELD, 0))
     lines = needed(pilot, aim)
     if json:
         said = {"pilot": {**asdict(pilot), "discordance": pilot.discordance}, "aim": asdict(aim)}
@@ -207,12 +210,17 @@ def words(pilot: Pilot, aim: Aim, lines: tuple[Line, Line, Line]) -> list[str]:
     low, here, high = lines
     cost = "nothing is known of its price" if here.cost_usd is None else f"{_screen.usd(here.cost_usd)}"
     free = "; the control's answers are the council's own and cost nothing more" if pilot.shared else ""
+    silent = [
+        f"Of the council's decisions {pilot.withheld:,} were withheld for too low a confidence and count as not right; "
+        "for the vote itself take a run without --abstain-below.",
+    ] if pilot.withheld else []  # fmt: skip
     return [
         f"To see {aim.effect:g} points between {pilot.council} and {pilot.control} with {100 * aim.power:g} % power "
         f"(McNemar, α = {aim.alpha:g}): {here.questions:,} questions ({low.questions:,} – {high.questions:,}), "
         f"{_screen.large(here.calls)} calls, {_screen.large(here.tokens)} tokens, {cost}{free}.",
         f"Pilot: {pilot.n:,} questions, {pilot.only_council + pilot.only_control:,} of them right on one side only "
         f"(council {pilot.only_council:,}, control {pilot.only_control:,}); {points(pilot.difference)}.",
+        *silent,
         "Questions that chose the council or its settings do not count towards the comparison.",
     ]
 
