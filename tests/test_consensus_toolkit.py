@@ -158,6 +158,9 @@ def test_a_calibration_turns_the_confidence_into_the_chance_of_being_right() -> 
         (lambda: majority_vote(["a"], tie="frist"), "unknown tie rule 'frist'; did you mean 'first'?"),
         (lambda: majority_vote(["a"], min_agreement=0.0), "min_agreement is 0.0; it is a share above 0"),
         (lambda: majority_vote(["a"], min_agreement=1.5), "min_agreement is 1.5"),
+        (lambda: majority_vote(["a"], min_agreement="0.5"), "min_agreement is '0.5'"),  # type: ignore[arg-type]
+        (lambda: majority_vote(["a"], tie=None), "unknown tie rule None; there are: abstain"),  # type: ignore[arg-type]
+        (lambda: majority_vote(["a"], seed=None), "seed is None; give a whole number"),  # type: ignore[arg-type]
     ],
 )
 def test_what_can_not_be_counted_is_refused_in_one_line(said: Callable[[], object], message: str) -> None:
@@ -288,9 +291,13 @@ def test_stopping_early_asks_no_more_than_it_takes() -> None:
         (lambda: StrategyAgent("qwen9"), "model 'qwen9' is neither 'service/model' nor a known short name"),
         (lambda: StrategyAgent(None), "model None is no model"),  # type: ignore[arg-type]
         (lambda: sample(StrategyAgent("zoo/qwen"), ""), "the question is empty"),
-        (lambda: sample(StrategyAgent("zoo/qwen"), BRIEF, kind="label"), "kind label has 0 labels; give labels=[…]"),
-        (lambda: sample(StrategyAgent("zoo/qwen"), BRIEF, labels=["UP"]), "kind label has 1 labels"),
+        (
+            lambda: sample(StrategyAgent("zoo/qwen"), BRIEF, kind="label"),
+            "kind label has no labels; give at least two different labels",
+        ),
+        (lambda: sample(StrategyAgent("zoo/qwen"), BRIEF, labels=["UP"]), "kind label has labels ['UP']"),
         (lambda: sample(StrategyAgent("zoo/qwen"), BRIEF, labels="UP"), "labels is 'UP'; give a list of texts"),
+        (lambda: sample(StrategyAgent("zoo/qwen"), BRIEF, labels=["A", "B"], choices=["a", "b"]), "give one of them"),
         (lambda: sample(StrategyAgent("zoo/qwen"), None), "prompt is None; give a text or a Question"),  # type: ignore[arg-type]
         (lambda: sample(StrategyAgent("zoo/qwen"), make_question("Up?"), kind="text"), "says itself what an answer is"),
         (lambda: sample(StrategyAgent("zoo/qwen"), BRIEF, kind="colour"), "unknown kind 'colour'"),
@@ -491,6 +498,7 @@ def test_tokens_and_cost_are_summed_and_none_where_one_is_not_known() -> None:
         (lambda: Manager([StrategyAgent("zoo/qwen", weight=0.0)]), "no analyst has a weight above 0"),
         (lambda: Manager([StrategyAgent("zoo/qwen")], tie="frist"), "unknown tie rule 'frist'"),
         (lambda: Manager([StrategyAgent("zoo/qwen")], abstain_below=2.0), "abstain_below is 2.0"),
+        (lambda: Manager([StrategyAgent("zoo/qwen")], calibration="c.json"), "calibration is 'c.json'; give what"),  # type: ignore[arg-type]
         (lambda: Manager([StrategyAgent("zoo/qwen")], stop="predictiv"), "unknown stopping rule 'predictiv'"),
         (
             lambda: Manager([StrategyAgent("zoo/qwen")], budget={"call": 3}),
@@ -595,15 +603,17 @@ def test_council_decide_asks_the_manager_and_returns_no_agents_words(toolkit: Co
     [
         ("majority_votes", {}, "unknown tool 'majority_votes'; did you mean 'majority_vote'?"),
         ("majority_vote", "{answers: [A]", "majority_vote: the arguments are no JSON object"),
-        ("majority_vote", None, "majority_vote: the arguments are no JSON object"),
-        ("majority_vote", "[1, 2]", "majority_vote: the arguments: input should be"),
+        (None, "{}", "unknown tool None; there are: council_decide, majority_vote"),
+        ("majority_vote", None, "majority_vote: the arguments: expected a JSON object"),
+        ("majority_vote", b"\xff", "majority_vote: the arguments: expected a JSON object"),
+        ("majority_vote", "[1, 2]", "majority_vote: the arguments: expected a JSON object"),
         ("majority_vote", {"answers": ["A"], "weight": [1]}, "majority_vote: weight: extra inputs are not permitted"),
         ("majority_vote", {"answers": [4]}, "majority_vote: answers.0: input should be a valid string"),
         ("majority_vote", {"answers": []}, "there are no voters"),
         ("majority_vote", {"answers": ["A"], "weights": [-1]}, "weight -1.0 of voter 0"),
         ("majority_vote", {"answers": ["A", "B"], "weights": [1e308, 1e308]}, "weight 1e+308 of voter 0 is above"),
         ("council_decide", {"question": " "}, "the question is empty"),
-        ("council_decide", {"question": "Up?", "kind": "label"}, "a question of kind label has 0 labels"),
+        ("council_decide", {"question": "Up?", "kind": "label"}, "a question of kind label has no labels"),
         ("council_decide", {"labels": ["a", "b"]}, "council_decide: question: field required"),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pluribus.config import BudgetConfig, make_config
+from pluribus.config import CALIBRATION, BudgetConfig, make_config
 from pluribus.errors import ConfigError, PluribusError, UnknownName
 from pluribus.run import execute, prepare
 from pluribus.store import Store
@@ -135,6 +135,23 @@ def test_controls_have_as_many_draws_as_the_largest_council_has_calls(plan: Call
     capped = plan(grid=grid, control_draws=5)
     assert {cell.coordinates["num_agents"] for cell in capped.cells if cell.control} == {5}
     assert not any(cell.control for cell in plan(grid=grid, controls=False).cells)
+
+
+def test_a_calibration_belongs_to_its_council_and_not_to_the_controls(
+    plan: Callable[..., Plan], tmp_path: Path
+) -> None:
+    seats = [
+        {"model": f"scripted/keyed[accuracy={right}]", "accuracy": right, "weight": weight, "answered": 50}
+        for right, weight in ((0.9, 2.0), (0.5, 1.0))
+    ]
+    known = {"format": CALIBRATION, "version": 1, "task": "jsonl", "runs": ["v (run 1)"], "method": "vote",
+             "settings": {}, "seats": seats, "labels": True, "options": 2.0, "rule": "weighted", "n": 50}  # fmt: skip
+    file = tmp_path / "council.json"
+    file.write_text(json.dumps(known), "utf-8")
+    made = plan(base={"calibration": str(file)}, grid={"models": MIXED, "num_agents": [2]})
+    assert [cell.prepared.config.calibration is None for cell in made.cells if not cell.control] == [False]
+    alone = [cell.prepared.config for cell in made.cells if cell.control]
+    assert alone and all(config.calibration is None for config in alone)
 
 
 def test_a_control_that_a_grid_names_is_not_there_twice(plan: Callable[..., Plan]) -> None:

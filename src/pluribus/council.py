@@ -145,7 +145,7 @@ def make_question(
     'choice'
     """
     if not text.strip():
-        raise ConfigError("the question is empty", hint="write it in quotes")
+        raise ConfigError("the question is empty", hint="say what is asked")
     settled: Kind = kind or ("choice" if choices else "label" if labels else "text")
     id = content_id([text, settled, list(choices), list(labels)])[:16]
     return Question(id, "ask", text, settled, tuple(choices), tuple(labels))

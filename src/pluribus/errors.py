@@ -58,7 +58,7 @@ class UnknownName(UsageError):
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=1)
+        near = difflib.get_close_matches(str(name), names, n=1)
         guess = f"did you mean {near[0]!r}? " if near else ""
         super().__init__(f"unknown {what} {name!r}", hint=f"{guess}there are: {', '.join(names) or 'none'}")
 

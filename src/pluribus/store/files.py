@@ -35,6 +35,9 @@ def writing(path: Path) -> Iterator[Output]:
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
     """A path beside `path` to write to, renamed at the end. StoreError if it can not be written."""
+    if not path.name or (path.exists() and not path.is_file()):
+        what = "a folder" if path.is_dir() else "no plain file"
+        raise StoreError(f"{str(path)!r} can not be written: it is {what}", hint="choose another file")
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ _FIRST_SEAT = {"single": "answer", "cot": "cot", "self_consistency": "cot", "bes
 """Methods in which the first seat begins, with as many draws of one prompt as it `asks` for → that prompt."""
 _SEATING = frozenset(
     {"method", "settings", "models", "seats", "num_agents", "personas", "roles", "multi_persona", "baseline_a"}
-    | {"baseline_b"}
+    | {"baseline_b", "calibration", "abstain_below"}
 )
 FirstCall = tuple[Any, ...]
 """What makes a seat's first call the same for two cells, question by question."""

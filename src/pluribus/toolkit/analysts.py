@@ -213,10 +213,13 @@ def make_asked(
         if isinstance(value, str) is not wanted:
             expected = "a text or a Question" if wanted else "a list of texts"
             raise ConfigError(f"{name} is {value!r}", hint=f"give {expected}")
+    if choices and labels:
+        raise ConfigError("the question has choices and labels", hint="give one of them")
     asked = make_question(prompt, kind, choices, labels)
     for needed, given in (("choice", asked.choices), ("label", asked.labels)):
         if asked.kind == needed and len(set(given)) < 2:
-            raise ConfigError(f"a question of kind {needed} has {len(given)} {needed}s", hint=f"give {needed}s=[…]")
+            what = f"{needed}s {list(given)}" if given else f"no {needed}s"
+            raise ConfigError(f"a question of kind {needed} has {what}", hint=f"give at least two different {needed}s")
     if asked.kind not in answers.kinds():
         raise ConfigError(f"unknown kind {asked.kind!r}", hint=f"there are: {', '.join(answers.kinds())}")
     return asked

@@ -28,7 +28,16 @@ from pluribus.toolkit.analysts import (
     opened,
     seated,
 )
-from pluribus.toolkit.voting import ConfidenceKind, MajorityVote, check_share, confidence_in, leader, majority_vote
+from pluribus.toolkit.voting import (
+    ConfidenceKind,
+    MajorityVote,
+    check_calibration,
+    check_seed,
+    check_share,
+    confidence_in,
+    leader,
+    majority_vote,
+)
 from pluribus.types import Kind, Question
 
 _AT_ONCE = 64
@@ -182,6 +191,8 @@ class Manager:
         self._pool: Pool | None = None
         check_share("min_agreement", min_agreement)
         check_share("abstain_below", abstain_below)
+        check_seed(seed)
+        check_calibration(calibration)
         majority_vote(["a"], tie=tie)
 
     async def __aenter__(self) -> Self:

@@ -139,14 +139,15 @@ def _tool(name: str, description: str, arguments: type[_Arguments]) -> dict[str,
 def _read(name: str, model: type[A], arguments: str | Mapping[str, Any]) -> A:
     """The arguments, checked; UsageError says what is wrong with the first bad one."""
     try:
-        said = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
-        return model.model_validate(said)
+        return model.model_validate(json.loads(arguments) if isinstance(arguments, str) else arguments)
     except ValidationError as problem:
         first = problem.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the arguments"
-        words = f"{first['msg'][0].lower()}{first['msg'][1:]}"
+        words = (
+            "expected a JSON object" if first["type"] == "model_type" else first["msg"][0].lower() + first["msg"][1:]
+        )
         raise UsageError(f"{name}: {place}: {words}", hint=f"it takes {', '.join(model.model_fields)}") from None
-    except (ValueError, TypeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:
         raise UsageError(
             f"{name}: the arguments are no JSON object: {problem}", hint=f"it takes {', '.join(model.model_fields)}"
         ) from None

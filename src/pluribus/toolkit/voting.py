@@ -83,6 +83,8 @@ def majority_vote(
     """
     said, heard = _answers(answers), _weights(weights)
     check_share("min_agreement", min_agreement)
+    check_seed(seed)
+    check_calibration(calibration)
     vote = plurality(said, heard, tie, seed)
     total = math.fsum(heard) if heard is not None else float(len(said))
     backing = support(vote.counts, total)
@@ -129,8 +131,23 @@ def leader(vote: Vote | MajorityVote) -> str | None:
 
 
 def check_share(name: str, value: float | None) -> None:
-    if value is not None and not 0 < value <= 1:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise ConfigError(f"{name} is {value!r}", hint="it is a share above 0 and at most 1; leave it out for none")
+
+
+def check_seed(seed: Any) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ConfigError(f"seed is {seed!r}", hint="give a whole number: the same one gives the same result")
+
+
+def check_calibration(calibration: Any) -> None:
+    if calibration is not None and not isinstance(calibration, Calibration):
+        raise ConfigError(
+            f"calibration is {calibration!r}",
+            hint="give what pluribus.consensus.confidence.fit returns; a file of `pluribus calibrate` is for Council",
+        )
 
 
 def _reason(vote: Vote, backing: float, least: float | None) -> str | None:
