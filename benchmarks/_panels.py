@@ -96,7 +96,8 @@ def runs(home: Path, draws: int) -> Iterator[Votes]:
         names = [run.name for run in store.runs() if run.status == "finished"]
         for name in reversed(names):
             found = panel(store, name)
-            if len(found.members) == draws and len({member.seat for member in found.members}) == 1:
+            whole = len(found.members) == draws and not found.unasked
+            if whole and len({member.seat for member in found.members}) == 1:
                 yield of_panel(found, f"{found.members[0].model}, {found.task}", "samples")
 
 

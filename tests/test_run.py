@@ -16,6 +16,7 @@ import pytest
 from pluribus.agents import Agent
 from pluribus.calibrate import STOPPING, calibrate
 from pluribus.codec import content_id
+from pluribus.compare import draws
 from pluribus.config import make_config
 from pluribus.council import Council
 from pluribus.errors import ConfigError, PluribusError, UnknownName
@@ -228,6 +229,24 @@ async def test_seats_of_a_vote_that_stops_are_not_compared(data: str) -> None:
         stored, found = reload(store, early.name), panel(store, early.name)
     assert (stored.rows, stored.seat_scores()) == (early.rows, {})
     assert found.unasked == short and short in found.omitted.values()
+
+
+async def test_samples_not_drawn_because_the_vote_had_stopped_are_said(data: str) -> None:
+    early = await go(data, models=[keyed(0.6)], method="self_consistency", settings={"parallel_num": 9, **STOP})
+    short = sum(row.stopping is not None and row.stopping.asked < 9 for row in early.rows)
+    with Store.open() as store:
+        found = panel(store, early.name)
+    assert found.unasked == short > 0 and short in found.omitted.values()
+    assert draws(found) == {}, "the last samples are of the hard questions only"
+
+
+async def test_a_debate_that_stops_has_asked_every_seat(data: str) -> None:
+    settings = {"debate_rounds": 2, "stop": "beta", "stop_eps": 0.3}
+    early = await go(data, models=[keyed(0.9)] * 4, method="debate", settings=settings)
+    with Store.open() as store:
+        found = panel(store, early.name)
+    assert any(row.stopping is not None and row.stopping.asked < row.stopping.of for row in early.rows)
+    assert found.unasked == 0
 
 
 async def test_in_shadow_all_are_asked_and_compared(data: str) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-STOPPED = "questions with seats not asked because the vote had stopped (members alone do not compare)"
+STOPPED = "questions with seats or samples not asked because the vote had stopped (members alone do not compare)"
 """What is missing from a panel of votes that stop."""
 WITHHELD = "decisions withheld for too low a confidence (no answer, counted as not right)"
 """What is missing from a panel of decisions that may abstain."""
@@ -131,11 +131,18 @@ def panel_of(
     members = tuple(_member(seat, draw, most[seat.index]) for seat in seats for draw in range(most[seat.index]))
     items = tuple(_item(*one, draws, members) for one, draws in zip(attempts, said, strict=True))
     method, settings = (first.method, first.settings) if first else ("", {})
-    unasked = sum(stopped_short(row) for _, _, _, row, _ in attempts)
+    unasked = sum(_short(draws, most, row) for draws, (_, _, _, row, _) in zip(said, attempts, strict=True))
     withheld = sum(row.answer is None and row.confidence is not None for _, _, _, row, _ in attempts)
     counts = {"failed attempts": sum(item.failed for item in items), STOPPED: unasked, WITHHELD: withheld}
     omitted = {reason: n for reason, n in counts.items() if n}
     return Panel(name, source, task, method, members, items, settings, omitted, seats, unasked)
+
+
+def _short(draws: _Draws, most: Mapping[int, int], row: Row) -> bool:
+    """Whether the vote stopped before every seat was asked, or before a seat had drawn all its samples."""
+    if row.stopping is None or row.stopping.shadow:
+        return False
+    return stopped_short(row) or any(len(draws.get((seat, 0), ())) < most[seat] for seat in most)
 
 
 def _most(said: Sequence[_Draws], seat: int) -> int:
