@@ -68,6 +68,8 @@ def test_only_voters_of_weight_zero_answered() -> None:
         ([1.0, -0.5], "-0.5 of voter 1"),
         ([math.nan, 1.0], "nan of voter 0"),
         ([1.0, math.inf], "inf of voter 1"),
+        ([1e308, 1e308], r"weight 1e\+308 of voter 0 is above 1e200; divide"),
+        ([1, 10**400], "of voter 1 is above 1e200"),
         ([0.0, 0.0], "all weights are 0"),
         ([1.0], "1 weights for 2 voters"),
     ],

@@ -12,6 +12,8 @@ from pluribus.errors import UnknownName, UsageError
 
 Tie = Literal["first", "random", "abstain", "fractional"]
 TIES: tuple[Tie, ...] = get_args(Tie)
+_MOST = 1e200
+"""Greatest weight: sums of many, and their squares, stay finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def plurality(
 
     Args:
         answers: one per voter, canonical; None abstains.
-        weights: one per voter, finite and ≥ 0, not all 0.
+        weights: one per voter, from 0 to 1e200, not all 0.
         tie: `first` the tied answer seen first; `random` one of the tied, by the seed, whatever their order;
             `abstain` none; `fractional` shows the first, and scoring gives each of t tied answers 1/t.
         seed: of the rule `random`.
@@ -73,6 +75,8 @@ def _checked(weights: Sequence[float] | None, voters: int) -> Sequence[float]:
     if len(weights) != voters:
         raise UsageError(f"{len(weights)} weights for {voters} voters", hint="give one weight per voter")
     for index, weight in enumerate(weights):
+        if weight > _MOST and weight != math.inf:
+            raise UsageError(f"weight {weight!r} of voter {index} is above 1e200", hint="divide all by one number")
         if not (math.isfinite(weight) and weight >= 0):
             raise UsageError(f"weight {weight!r} of voter {index} is not a number of at least 0")
     if voters and not any(weights):

@@ -15,8 +15,6 @@ from pluribus.errors import ConfigError, UsageError
 
 ConfidenceKind = Literal["posterior", "calibrated"]
 _ROUNDING = 1e-9
-_MOST = 1e200
-"""Sums of weights up to here are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +184,4 @@ def _weights(weights: Any) -> list[float] | None:
     for index, weight in enumerate(weights):
         if isinstance(weight, bool) or not isinstance(weight, int | float):
             raise UsageError(f"weight {weight!r} of voter {index} is not a number of at least 0")
-        if weight > _MOST:
-            raise UsageError(f"weight {weight!r} of voter {index} is above 1e200", hint="divide all by one number")
-    return [float(weight) for weight in weights]
+    return list(weights)
