@@ -91,14 +91,19 @@ def recorded(data: Path, cache: Path, only: str) -> Iterator[Votes]:
 
 
 def runs(home: Path, draws: int) -> Iterator[Votes]:
-    """The finished runs of a workspace in which one seat was sampled `draws` times a question, oldest first."""
+    """The finished runs of a workspace in which one seat was sampled `draws` times a question, oldest first, one of
+    each model and task."""
+    seen = set()
     with Store.open(home) as store:
         names = [run.name for run in store.runs() if run.status == "finished"]
         for name in reversed(names):
             found = panel(store, name)
             whole = len(found.members) == draws and not found.unasked
             if whole and len({member.seat for member in found.members}) == 1:
-                yield of_panel(found, f"{found.members[0].model}, {found.task}", "samples")
+                title = f"{found.members[0].model}, {found.task}"
+                if title not in seen:
+                    yield of_panel(found, title, "samples")
+                seen.add(title)
 
 
 # --- programs --------------------------------------------------------------------------------------------------------

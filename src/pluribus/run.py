@@ -46,6 +46,7 @@ from pluribus.evaluate import (
 )
 from pluribus.label import PROGRAM, checker, label
 from pluribus.load import load
+from pluribus.methods._waves import unpriced
 from pluribus.panel import Panel, panel_of, short_name
 from pluribus.personas import Persona, in_roles, personas
 from pluribus.prompts import dialect, own_fields, render
@@ -279,10 +280,7 @@ def _check_order(config: RunConfig, table: Table) -> None:
     prices = read_prices(Path(config.prices)) if config.prices else None
     for seat, spec in zip(table.seats, table.specs, strict=True):
         if price_of(spec, prices) is None:
-            raise ConfigError(
-                f"seat {seat.index + 1} ({seat.model}) has no known price, so seats can not be asked by cost",
-                hint="add it to a price file (--prices FILE), or order the seats by hand with stop_order=seats",
-            )
+            raise unpriced(seat)
 
 
 def jail(config: RunConfig) -> Sandbox | None:

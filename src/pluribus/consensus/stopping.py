@@ -39,6 +39,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal, get_args
 
 from pluribus.consensus._doubt import (
     beta_doubt,
@@ -49,11 +50,11 @@ from pluribus.consensus._doubt import (
     truth_doubt,
     urn_doubt,
 )
+from pluribus.consensus.votes import MOST
 from pluribus.errors import UnknownName, UsageError
 
-RULES = ("unassailable", "beta", "dirichlet", "window", "predictive")
-_MOST = 1e200
-"""Sums of weights up to here are numbers."""
+Rule = Literal["unassailable", "beta", "dirichlet", "window", "predictive"]
+RULES: tuple[Rule, ...] = get_args(Rule)
 _TABLED = 64
 """Voters of unlike weight for whom a table is kept (50 MB for so many); the sums of more are built anew each time."""
 _CELLS_PAIR, _CELLS_TRUTH = 480, 2000
@@ -259,7 +260,7 @@ def _check_accuracies(accuracies: Sequence[float], voters: int) -> None:
 
 def _check_numbers(what: str, values: Iterable[float]) -> None:
     for index, value in enumerate(values):
-        if not 0 <= value <= _MOST:
+        if not 0 <= value <= MOST:
             raise UsageError(f"{what} {value!r} of voter {index} is not a number from 0 to 1e200")
 
 

@@ -12,7 +12,7 @@ from pluribus.errors import UnknownName, UsageError
 
 Tie = Literal["first", "random", "abstain", "fractional"]
 TIES: tuple[Tie, ...] = get_args(Tie)
-_MOST = 1e200
+MOST = 1e200
 """Greatest weight: sums of many, and their squares, stay finite."""
 
 
@@ -75,7 +75,7 @@ def _checked(weights: Sequence[float] | None, voters: int) -> Sequence[float]:
     if len(weights) != voters:
         raise UsageError(f"{len(weights)} weights for {voters} voters", hint="give one weight per voter")
     for index, weight in enumerate(weights):
-        if weight > _MOST and weight != math.inf:
+        if weight > MOST and weight != math.inf:
             raise UsageError(f"weight {weight!r} of voter {index} is above 1e200", hint="divide all by one number")
         if not (math.isfinite(weight) and weight >= 0):
             raise UsageError(f"weight {weight!r} of voter {index} is not a number of at least 0")

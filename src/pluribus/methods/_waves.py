@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from pluribus.agents import Agent
 from pluribus.answers import read
-from pluribus.consensus.stopping import Halt, Stopping, Voters, cheapest_first, halt, wave
+from pluribus.consensus.stopping import Halt, Rule, Stopping, Voters, cheapest_first, halt, wave
 from pluribus.errors import ConfigError
-from pluribus.types import Question, Turn
+from pluribus.types import Question, Seat, Turn
 
-Stop = Literal["none", "unassailable", "beta", "dirichlet", "window", "predictive"]
+Stop = Literal["none", Rule]
 
 
 def check(stop: str, eps: float, shadow: bool, window: int = 5) -> None:
@@ -61,15 +61,19 @@ def heard(question: Question, turns: Sequence[Turn]) -> list[str | None]:
     return [read(question, turn.text) if turn.ok else None for turn in turns]
 
 
+def unpriced(seat: Seat) -> ConfigError:
+    return ConfigError(
+        f"seat {seat.index + 1} ({seat.model}) has no known price, so seats can not be asked by cost",
+        hint="add it to a price file (--prices FILE), or order the seats by hand with stop_order=seats",
+    )
+
+
 def cheapest(agents: Sequence[Agent]) -> tuple[int, ...]:
     """The order of asking by price. Raises ConfigError for a seat whose price is not known."""
     prices = []
     for agent in agents:
         if agent.price is None:
-            raise ConfigError(
-                f"seat {agent.index + 1} ({agent.seat.model}) has no known price, so seats can not be asked by cost",
-                hint="add it to a price file (--prices FILE), or order the seats by hand with stop_order=seats",
-            )
+            raise unpriced(agent.seat)
         prices.append(agent.price)
     return cheapest_first(prices, [agent.seat.weight for agent in agents])
 
