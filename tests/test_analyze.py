@@ -203,6 +203,20 @@ def test_only_who_is_read_moves_somebody(topology: str, speakers: set[int]) -> N
     assert moved == {f"agent {n}": 1 / len(speakers) for n in speakers}
 
 
+def test_members_of_a_vote_that_stopped_early_are_not_measured_alone() -> None:
+    """They answered different questions: what they did together on those stays, what each is worth is not known."""
+    whole = council(20, 4, 1)
+    full, early = measured(whole, at_random), measured(replace(whole, unasked=3), at_random)
+    assert full.file.mean_member is not None and full.file.beta is not None
+    assert full.file.error_correlation is not None and full.rounds[0].acc is not None
+    told = early.file
+    blank = (told.mean_member, told.best_member, told.oracle, told.beta, told.error_correlation, told.double_fault)
+    assert set(blank) == {None} and early.rounds[0].acc is None
+    assert all(row.accuracy is None and row.accuracy_first is None for row in early.agents)
+    assert [row.acc01 for row in early.questions] == [row.acc01 for row in full.questions]
+    assert (told.accuracy, told.kappa, told.Nstar) == (full.file.accuracy, full.file.kappa, full.file.Nstar)
+
+
 def test_a_sample_embeds_some_questions_and_measures_all() -> None:
     given = council(40, 4, 1)
     asked: list[str] = []

@@ -111,7 +111,7 @@ def agent_rows(m: Measured, found: Extended, seed: int) -> tuple[AgentRow, ...]:
 
 def _agent_row(m: Measured, a: int, delta_Q: Floats, low: float | None, high: float | None) -> AgentRow:
     member = m.panel.members[a]
-    accuracy, accuracy_low, accuracy_high = share(m.right_Q_A[:, a])
+    accuracy, accuracy_low, accuracy_high = share(m.alone_Q_A[:, a])
     words = [word for item in m.given.items for row in item.words if (word := row[a]) is not None]
     return AgentRow(
         file=m.panel.name,
@@ -128,7 +128,7 @@ def _agent_row(m: Measured, a: int, delta_Q: Floats, low: float | None, high: fl
         calls=len(words),
         tokens=total([word.tokens for word in words]),
         cost_usd=total([word.cost_usd for word in words]),
-        accuracy_first=share(m.right_first_Q_A[:, a])[0],
+        accuracy_first=share(m.alone_first_Q_A[:, a])[0],
     )
 
 

@@ -58,7 +58,7 @@ def _round_row(
         delta=None if before is None else Nstar - before,
         Nstar_centred=math.exp(found.H_centred),
         agreement=kappa(answers(m.panel, r)),
-        acc=mean(accuracies(right_Q_A(m.panel, r))),
+        acc=None if m.panel.unasked else mean(accuracies(right_Q_A(m.panel, r))),
         settled=settled,
     )
 

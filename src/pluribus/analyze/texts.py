@@ -55,7 +55,10 @@ class Measured:
     answers: Sequence[Sequence[str | None]]
     right_Q_A: Floats
     """As they stand at the end."""
-    right_first_Q_A: Floats
+    alone_Q_A: Floats
+    """`right_Q_A` for what is said of members by themselves: all NaN where a vote stopped before all were asked, since
+    the members then answered different questions."""
+    alone_first_Q_A: Floats
     sampled_Q: Bools
     """The questions whose texts are embedded."""
 
@@ -68,6 +71,7 @@ def measured(
     sampled_Q = _sampled(panel, sample, seed)
     said = _said(panel, text, sampled_Q)
     E_U_D = _vectors(embed, said, panel, embedder)
+    right, right_first = right_Q_A(panel), right_Q_A(panel, 0)
     return Measured(
         given=given,
         panel=panel,
@@ -77,10 +81,17 @@ def measured(
         rounds_Q_R_A=_with_vector(said.rounds_Q_R_A, E_U_D),
         whole_Q_A=_with_vector(said.whole_Q_A, E_U_D),
         answers=answers(panel),
-        right_Q_A=right_Q_A(panel),
-        right_first_Q_A=right_Q_A(panel, 0),
+        right_Q_A=right,
+        alone_Q_A=_alone(panel, right),
+        alone_first_Q_A=_alone(panel, right_first),
         sampled_Q=sampled_Q,
     )
+
+
+def _alone(panel: Panel, right: Floats) -> Floats:
+    import numpy as np
+
+    return np.full_like(right, np.nan) if panel.unasked else right
 
 
 def _sampled(panel: Panel, sample: int | None, seed: int) -> Bools:

@@ -57,8 +57,8 @@ def _errors(m: Measured, seed: int) -> dict[str, Any]:
     """How the members err together: columns of the file table."""
     from pluribus.diversity.mistakes import double_fault, error_correlation, mean_error_correlation, oracle
 
-    lost, lost_first = oracle(m.right_Q_A), oracle(m.right_first_Q_A)
-    together = mean_error_correlation(m.right_Q_A, seed=seed)
+    lost, lost_first = oracle(m.alone_Q_A), oracle(m.alone_first_Q_A)
+    together = mean_error_correlation(m.alone_Q_A, seed=seed)
     return {
         "oracle": lost and lost.oracle,
         "beta": lost and lost.beta,
@@ -68,8 +68,8 @@ def _errors(m: Measured, seed: int) -> dict[str, Any]:
         "error_correlation": together and together.value,
         "error_correlation_low": together and together.low,
         "error_correlation_high": together and together.high,
-        "error_correlation_first": mean(above_diagonal(error_correlation(m.right_first_Q_A))),
-        "double_fault": mean(above_diagonal(double_fault(m.right_Q_A))),
+        "error_correlation_first": mean(above_diagonal(error_correlation(m.alone_first_Q_A))),
+        "double_fault": mean(above_diagonal(double_fault(m.alone_Q_A))),
     }
 
 

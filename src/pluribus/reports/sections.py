@@ -260,8 +260,10 @@ def _numbers(found: Material) -> list[Part]:
         ("Cost, US$", words.dollars(file.cost_usd)),
     ]  # fmt: skip
     shown = tuple((name, value) for name, value in pairs if value not in ("", words.NOTHING))
-    ends = "Brackets hold 95 % intervals. The best member is chosen on these same questions, so its number is too high."
-    return [Facts(shown, large=True), ends]
+    ends = ["Brackets hold 95 % intervals."]
+    if file.best_member is not None:
+        ends.append("The best member is chosen on these same questions, so its number is too high.")
+    return [Facts(shown, large=True), " ".join(ends)]
 
 
 def _against(told: Comparison) -> tuple[str, str]:
