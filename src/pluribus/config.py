@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -35,19 +35,21 @@ METHOD_ALIASES: Mapping[str, str] = {"vanilla": "single"}
 """Names that published codes use → the method's name here."""
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {}
+    """Entries that are mappings of their own, or lists of such."""
 
 
-class SamplingConfig(_Strict):
+class SamplingConfig(Strict):
     temperature: float | None = Field(default=None, ge=0, le=5)
     top_p: float | None = Field(default=None, gt=0, le=1)
     max_tokens: int | None = Field(default=None, ge=1)
     stop: list[str] | None = None
 
     def values(self) -> dict[str, Any]:
-        """What was said, as Sampling takes it."""
-        said = self.model_dump(exclude_none=True)
+        """What was said of these, as Sampling takes it."""
+        said = self.model_dump(include=set(SamplingConfig.model_fields), exclude_none=True)
         return said | ({"stop": tuple(said["stop"])} if "stop" in said else {})
 
 
@@ -61,14 +63,8 @@ class SeatConfig(SamplingConfig):
     weight: Weight = 1.0
     prompts: str | None = None
 
-    def sampling(self) -> dict[str, Any]:
-        said = SamplingConfig(
-            temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_tokens, stop=self.stop
-        )
-        return said.values()
 
-
-class BudgetConfig(_Strict):
+class BudgetConfig(Strict):
     """Limits that no run exceeds; None: no limit."""
 
     calls: int | None = Field(default=None, ge=0)
@@ -77,7 +73,7 @@ class BudgetConfig(_Strict):
     seconds: float | None = Field(default=None, gt=0)
 
 
-class CalibratedSeat(_Strict):
+class CalibratedSeat(Strict):
     """What a calibration knows of one seat."""
 
     model: str
@@ -90,7 +86,7 @@ class CalibratedSeat(_Strict):
     """Votes the accuracy rests on."""
 
 
-class ConfidenceConfig(_Strict):
+class ConfidenceConfig(Strict):
     """Support of a vote → chance that it is right; see `pluribus.consensus.confidence`."""
 
     kind: Literal["isotonic", "platt"]
@@ -111,8 +107,10 @@ class ConfidenceConfig(_Strict):
         return self
 
 
-class CalibrationConfig(_Strict):
+class CalibrationConfig(Strict):
     """What `pluribus calibrate` learned of a council: the file it writes."""
+
+    PARTS = {"seats": CalibratedSeat, "confidence": ConfidenceConfig}
 
     format: Literal["pluribus-calibration"]
     version: Literal[1]
@@ -145,8 +143,10 @@ class CalibrationConfig(_Strict):
         return self
 
 
-class RunConfig(_Strict):
+class RunConfig(Strict):
     """Everything a run is made of; the command line's flags lie over the file."""
+
+    PARTS = {"sampling": SamplingConfig, "seats": SeatConfig, "budget": BudgetConfig}
 
     task: str | None = None
     data: str | None = None
@@ -241,7 +241,7 @@ def make_config(values: Mapping[str, Any], place: str = "the command line") -> R
     try:
         return RunConfig(**values)
     except ValidationError as problem:
-        raise ConfigError(f"{place}: {_words(problem.errors()[0])}") from None
+        raise ConfigError(f"{place}: {words(problem.errors()[0])}") from None
 
 
 def read_calibration(path: Path) -> CalibrationConfig:
@@ -265,10 +265,11 @@ def make_calibration(value: Any, place: str) -> CalibrationConfig:
     try:
         return CalibrationConfig(**value)
     except ValidationError as problem:
-        raise ConfigError(f"{place}: {_words(problem.errors()[0], CalibrationConfig)}") from None
+        raise ConfigError(f"{place}: {words(problem.errors()[0], CalibrationConfig)}") from None
 
 
-def _words(error: ErrorDetails, root: type[BaseModel] = RunConfig) -> str:
+def words(error: ErrorDetails, root: type[BaseModel] = RunConfig) -> str:
+    """A complaint of pydantic as one line: the key, the value, what was expected."""
     key = ".".join(str(part) for part in error["loc"] if not str(part).startswith(("str", "dict", "function")))
     if error["type"] == "extra_forbidden":
         known = _keys(error["loc"], root)
@@ -283,12 +284,6 @@ def _words(error: ErrorDetails, root: type[BaseModel] = RunConfig) -> str:
 
 
 def _keys(location: tuple[int | str, ...], root: type[BaseModel]) -> list[str]:
-    owner = _PARTS[root].get(str(location[0]), root) if len(location) > 1 else root
+    parts: Mapping[str, type[BaseModel]] = getattr(root, "PARTS", {})
+    owner = parts.get(str(location[0]), root) if len(location) > 1 else root
     return sorted(owner.model_fields)
-
-
-_PARTS: Mapping[type[BaseModel], Mapping[str, type[BaseModel]]] = {
-    RunConfig: {"sampling": SamplingConfig, "seats": SeatConfig, "budget": BudgetConfig},
-    CalibrationConfig: {"seats": CalibratedSeat, "confidence": ConfidenceConfig},
-}
-"""Entries that are mappings of their own, or lists of such."""

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pluribus.agents import Agent, SeatPlan, approximate_tokens, plan, seats
 from pluribus.answers import canonical
@@ -186,7 +186,7 @@ def _seat_plan(seat: SeatConfig, people: tuple[Persona, ...], index: int) -> Sea
         if seat.persona not in by_name:
             raise UnknownName("persona (name the set with `personas:`)", seat.persona, by_name)
         persona = by_name[seat.persona]
-    return SeatPlan(parse(seat.model), seat.name, persona, seat.sampling(), seat.weight, seat.prompts)
+    return SeatPlan(parse(seat.model), seat.name, persona, seat.values(), seat.weight, seat.prompts)
 
 
 def _check_prompts(method: Any, seated: Sequence[Seat]) -> None:
@@ -370,23 +370,58 @@ def make_budget(config: BudgetConfig) -> Budget | None:
     return Budget(**limits) if limits else None
 
 
+class Traffic(Protocol):
+    """What a config says about the calls themselves; the run's and the judges' configs both do."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def budget(self) -> BudgetConfig: ...
+    @property
+    def prices(self) -> str | None: ...
+    @property
+    def concurrency(self) -> int: ...
+    @property
+    def retries(self) -> int: ...
+
+
 @asynccontextmanager
 async def opened(
     table: Table, config: RunConfig, store: Store | None, tally: Tally | None = None, pool: Pool | None = None
 ) -> AsyncIterator[Live]:
-    """A backend per model with all its traffic, and the live agents.
+    """A backend per model with all its traffic, and the live agents of a run's table.
 
     Args:
         pool: whose backends and budget serve; it stays open. None: one of its own, closed after.
     """
     own = pool or Pool(make_budget(config.budget))
-    tally = tally or Tally()
-    prices = read_prices(Path(config.prices)) if config.prices else None
     try:
-        backends = _connected(table, config, store, tally, own, prices)
+        for seat, spec in zip(table.seats, table.specs, strict=True):
+            _ensure_recorded(own.backend(spec), table, seat)
+        async with live_agents(table.seats, table.specs, config, store, tally, own) as live:
+            yield live
+    finally:
+        if pool is None:
+            await own.close()
+
+
+@asynccontextmanager
+async def live_agents(
+    seats: Sequence[Seat],
+    specs: Sequence[ModelSpec],
+    traffic: Traffic,
+    store: Store | None,
+    tally: Tally | None = None,
+    pool: Pool | None = None,
+) -> AsyncIterator[Live]:
+    """The same for any seats, each with its model's spec."""
+    own = pool or Pool(make_budget(traffic.budget))
+    tally = tally or Tally()
+    prices = read_prices(Path(traffic.prices)) if traffic.prices else None
+    try:
+        backends = {repr(spec): _wrapped(spec, traffic, store, tally, own, prices) for spec in specs}
         agents = tuple(
-            _agent(seat, backends[repr(spec)], price_of(spec, prices))
-            for seat, spec in zip(table.seats, table.specs, strict=True)
+            _agent(seat, backends[repr(spec)], price_of(spec, prices)) for seat, spec in zip(seats, specs, strict=True)
         )
         yield Live(agents, tally, own.budget)
     finally:
@@ -394,33 +429,26 @@ async def opened(
             await own.close()
 
 
-def _connected(
-    table: Table,
-    config: RunConfig,
+def _wrapped(
+    spec: ModelSpec,
+    traffic: Traffic,
     store: Store | None,
     tally: Tally,
     pool: Pool,
     prices: Mapping[str, Price] | None,
-) -> dict[str, Backend]:
-    """Model → its backend in this run's traffic; raises for a model that can not serve this table."""
-    backends: dict[str, Backend] = {}
-    for seat, spec in zip(table.seats, table.specs, strict=True):
-        if repr(spec) in backends:
-            continue
-        raw = pool.backend(spec)
-        backends[repr(spec)] = wrap(
-            raw,
-            calls=store.calls if store else None,
-            flights=pool.flights,
-            limiter=pool.limiter(spec, config.concurrency),
-            budget=pool.budget,
-            price=price_of(spec, prices),
-            tally=tally,
-            seed=config.seed,
-            attempts=config.retries,
-        )
-        _ensure_recorded(raw, table, seat)
-    return backends
+) -> Backend:
+    """A model's backend in this traffic."""
+    return wrap(
+        pool.backend(spec),
+        calls=store.calls if store else None,
+        flights=pool.flights,
+        limiter=pool.limiter(spec, traffic.concurrency),
+        budget=pool.budget,
+        price=price_of(spec, prices),
+        tally=tally,
+        seed=traffic.seed,
+        attempts=traffic.retries,
+    )
 
 
 def _agent(seat: Seat, backend: Backend, price: Price | None) -> Agent:

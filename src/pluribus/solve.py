@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 from collections.abc import Callable, Mapping, Sequence
-from types import UnionType
-from typing import Any, Literal
+from typing import Any
 
 from pluribus.agents import Agent
 from pluribus.codec import content_id, plain
-from pluribus.errors import ConfigError, PluribusError, UnknownName, failure
-from pluribus.load import load
+from pluribus.errors import ConfigError, PluribusError, failure
+from pluribus.load import fill, load
 from pluribus.prompts import dialect, fingerprint
 from pluribus.types import Attempt, Failure, Outcome, Question, Seat, Status, Transcript, Turn
 
@@ -22,38 +20,10 @@ def make_settings(method: str, values: Mapping[str, Any]) -> Any:
     >>> make_settings("debate", {"debate_rounds": 2}).topology
     'decentralized'
     """
-    cls = load("methods", method).Settings
-    hints = typing.get_type_hints(cls)
-    for name, value in values.items():
-        if name not in hints:
-            raise UnknownName(f"setting of {method}", name, hints)
-        if not _fits(value, hints[name]):
-            raise ConfigError(f"setting {name} of {method} is {value!r}", hint=f"expected {_words(hints[name])}")
     try:
-        return cls(**values)
+        return fill(load("methods", method).Settings, method, values)
     except ValueError as problem:
         raise ConfigError(f"method {method}: {problem}") from None
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    origin = typing.get_origin(hint)
-    if origin is Literal:
-        return value in typing.get_args(hint)
-    if origin in (typing.Union, UnionType):
-        return any(_fits(value, option) for option in typing.get_args(hint))
-    if origin is tuple:
-        return isinstance(value, list | tuple)
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, hint)
-
-
-def _words(hint: Any) -> str:
-    if typing.get_origin(hint) is Literal:
-        return "one of " + ", ".join(str(option) for option in typing.get_args(hint))
-    return getattr(hint, "__name__", str(hint))
 
 
 def make_attempt(question: Question, method: str, settings: Any, seats: Sequence[Seat], seed: int) -> Attempt:

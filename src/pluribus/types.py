@@ -75,12 +75,14 @@ class Completion:
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
     logprobs: tuple[float, ...] | None = None
-    """Log-probability of each generated token, nats."""
+    """Log-probability of each generated token, nats; where a continuation was asked about, of each of its tokens."""
     latency_s: float | None = None
     cost_usd: float | None = None
     """None: unpriced."""
     scores: Mapping[str, float] | None = None
-    """Recorded scores that came with a replayed output."""
+    """By name: `reward` of a reward model, or what was recorded with a replayed output."""
+    top_logprobs: tuple[Mapping[str, float], ...] | None = None
+    """For each generated token the likeliest tokens at its place: text → log-probability, nats, likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +220,109 @@ class Label:
     step: int | None = None
     checker: str | None = None
     judge: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one judge said of one turn, and the calls it came from."""
+
+    attempt_id: str
+    turn: int
+    """The turn that was judged."""
+    judge: str
+    """The judge's name at its council."""
+    asked: str
+    """Content id of everything the score depends on beside the candidate: kind, model, sampling, settings, prompts,
+    and from round 1 on whom it had read."""
+    score: float | None
+    """The judge's own, not normalised; None: no verdict."""
+    round: int = 0
+    """0: judged alone; from 1 on: judged again after reading the other judges' reasons."""
+    samples: tuple[float | None, ...] = ()
+    """What the score is the mean of, where the judge was asked several times."""
+    reason: str | None = None
+    turns: tuple[Turn, ...] = ()
+    """Every call; empty for a kind that asks no model."""
+    failure: Failure | None = None
+    """Why there is no score."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """What the kind found out beside the score, as plain values: the comparisons of `pairwise`, …"""
+
+
+RewardStatus = Literal["agreed", "disputed", "adjudicated", "alone", "unscored"]
+"""agreed: disagreement at most the threshold. disputed: above it, for a person. adjudicated: a person has decided; it
+is never judged again. alone: one verdict of several judges, so nobody knows. unscored: no verdict, no reward."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """What a council of judges gives one turn."""
+
+    attempt_id: str
+    turn: int
+    scores: Mapping[str, float | None]
+    """Judge → its own score of the last round it gave one in; None: no verdict, which is never 0."""
+    normalised: Mapping[str, float | None]
+    """Judge → the same on the common scale, in [0, 1]."""
+    value: float | None
+    """Consensus: the weighted mean of what is in `normalised`; None: no judge gave a verdict."""
+    disagreement: float | None
+    """Weighted variance of what is in `normalised`; None: fewer than two verdicts."""
+    status: RewardStatus
+    rounds: int = 0
+    """Times it was judged again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two replies of a pair."""
+
+    attempt_id: str
+    turn: int
+    text: str
+    reward: float | None = None
+    correct: bool | None = None
+    """By label; None: nobody can say."""
+
+
+PairSource = Literal["label", "reward", "human"]
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Two replies to one question, one better than the other, and who says so."""
+
+    question_id: str
+    chosen: Side
+    rejected: Side
+    by: PairSource
+    margin: float | None = None
+    """Chosen's minus rejected's reward; None where one of them has none."""
+    disagreement: float | None = None
+    """Mean of both rewards' disagreements; None where one is not known."""
+
+
+Choice = Literal["first", "second", "tie", "skip", "undo"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a person said of a pair. Verdicts are only ever added: `undo` takes back that person's last one on the pair,
+    and of several that stand the last counts."""
+
+    pair: str
+    """`pair_id` of the two sides; does not depend on their order."""
+    question_id: str
+    first: tuple[str, int]
+    """Attempt id and turn of the reply shown first (left)."""
+    second: tuple[str, int]
+    choice: Choice
+    reviewer: str
+    at: float
+    """Unix time, s."""
+    seconds: float | None = None
+    """From showing the pair to the verdict."""
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
