@@ -17,7 +17,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 $(VENV)/.dev: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) torch==2.13.0
-	$(PIP) -c constraints.txt -e '.[local,hub,report,embed,dev]'
+	$(PIP) -c constraints.txt -e '.[local,train,hub,report,embed,serve,dev]'
 	touch $@
 
 demo: $(VENV)/.demo  ## the whole walk on embedded models: no key, no network, no GPU
@@ -31,8 +31,9 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 tools:  ## what the tests of the sandbox and of the pages need; where it can not be installed they are skipped and say so
-	@{ command -v bwrap && command -v chromium; } >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get \
-	&& apt-get -qq update && apt-get -qq install -y --no-install-recommends bubblewrap chromium; } >/dev/null 2>&1 || true
+	@{ command -v bwrap && command -v chromium && command -v chromedriver; } >/dev/null || { test "$$(id -u)" = 0 \
+	&& command -v apt-get && apt-get -qq update && apt-get -qq install -y --no-install-recommends bubblewrap chromium \
+	chromium-driver; } >/dev/null 2>&1 || true
 
 test: lint types tools  ## everything that must hold: lint, strict types, architecture, tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile

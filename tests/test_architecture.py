@@ -44,7 +44,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "method_config": {"types", "errors", "config", "load", "solve"},
     "decide": {"types", "errors", "answers", "consensus"},
     "label": {"types", "errors", "answers", "consensus", "judges", "sandbox"},
-    "reward": {"types", "errors", "answers", "consensus", "judges"},
+    "judge_config": {"types", "errors", "config"},
+    "verdicts": {"types", "errors"},
+    "reward": {"types", "errors", "codec", "load", "agents", "consensus", "judges"},
+    "prefer": {"types", "errors", "codec", "stats", "prompts", "agents", "consensus", "judges", "reward", "verdicts"},
     "evaluate": {"types", "errors", "answers", "solve", "decide", "label", "stats", "metrics", "diversity"},
     "panel": {"types", "errors", "answers", "decide", "evaluate"},
     "logs": {"types", "errors", "answers", "load", "panel", "evaluate", "consensus"},
@@ -55,10 +58,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tables": {"errors", "store"},
     "engines": {"types", "errors"},
 }  # fmt: skip
-DOORS = {"run", "council", "controls", "sweep", "recommend", "reports", "review", "server", "cli", "toolkit"}
+DOORS = {"run", "judging", "council", "controls", "sweep", "recommend", "reports", "review", "server", "cli", "toolkit"}
 HEAVY = {"torch", "transformers", "openai", "pandas", "pyarrow", "peft", "bitsandbytes", "datasets", "trl", "aiohttp"}
 TORCH_AREAS = {"backends", "embedders", "training", "zoo"}
-MEMBER_AREAS = ("answers", "backends", "embedders", "logs", "methods", "tasks")
+MEMBER_AREAS = ("answers", "backends", "embedders", "judges", "logs", "methods", "tasks")
 
 
 def _files() -> list[Path]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pluribus.council import Answer, Council
+    from pluribus.judging import CouncilReward
     from pluribus.store import Store
     from pluribus.toolkit import ConsensusToolkit, Manager, StrategyAgent, majority_vote
     from pluribus.types import Decision, Key, Question, Transcript
@@ -19,6 +20,7 @@ __all__ = [
     "Answer",
     "ConsensusToolkit",
     "Council",
+    "CouncilReward",
     "Decision",
     "Key",
     "Manager",
@@ -34,6 +36,7 @@ _HOMES = {
     "Answer": "pluribus.council",
     "ConsensusToolkit": "pluribus.toolkit",
     "Council": "pluribus.council",
+    "CouncilReward": "pluribus.judging",
     "Decision": "pluribus.types",
     "Key": "pluribus.types",
     "Manager": "pluribus.toolkit",

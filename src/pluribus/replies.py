@@ -32,7 +32,9 @@ _TAG = re.compile(r"\{\s{0,9}\"?([a-z][a-z _]{0,30}?)\"?\s{0,9}:([^{}]{0,2000})\
 _LINE = re.compile(
     r"^[ \t>*#_-]{0,9}([a-z][a-z _]{0,30}?)[ \t*_]{0,9}:\s{0,9}([^\n]{1,2000})", re.IGNORECASE | re.MULTILINE
 )
-_NUMBER = re.compile(r"([-+−]?(?:\d+(?:\.\d+)?|\.\d+))(\s{0,9}%|\s{0,9}(?:/|out of\b)\s{0,9}(\d+(?:\.\d+)?))?")
+_NUMBER = re.compile(
+    r"([-+−]?(?:\d+(?:\.\d+)?|\.\d+))(\s{0,9}%|\s{0,9}(?:/|(?:out\s{1,9})?of\b)\s{0,9}(\d+(?:\.\d+)?))?"
+)
 _GOES_ON = re.compile(r"\s{0,9}(?:[,–—/-]|to\b|or\b|and\b)?\s{0,9}\d|\w")
 """Behind a number that is only a part: of a range, a list, a decimal comma, a power of ten."""
 _ESCAPE = re.compile(r"\\([\"\\/nrt]|u[0-9a-fA-F]{4}|[bf](?![a-z]))?")
@@ -99,8 +101,9 @@ async def ask(
         role: what the turns are in the transcript.
     """
     turn = await agent.speak(
-        prompt, round=round, role=role, sample=sample, own=own, peers=peers, form=form, after=after, **fields
-    )
+        prompt, round=round, role=role, sample=sample, own=own, peers=peers, form=form, after=after,
+        top_logprobs=0, continuation=None, **fields,
+    )  # fmt: skip
     if not turn.ok or turn.unread is None:
         return Reply((turn,), form.read(turn.text) if turn.ok else None)
     heard = (*turn.messages, Message("assistant", turn.text))

@@ -17,8 +17,8 @@ from pluribus.cli._flags import SWITCH, flat
 from pluribus.errors import UnknownName, UsageError
 
 _ORDER = (
-    "demo", "run", "ask", "sweep", "plan", "show", "analyze", "report", "recommend", "calibrate", "team", "list",
-    "export", "import", "doctor", "version",
+    "demo", "run", "ask", "sweep", "plan", "show", "analyze", "report", "recommend", "calibrate", "label", "reward",
+    "prefer", "review", "team", "list", "export", "import", "doctor", "version",
 )  # fmt: skip
 """How the help lists them, the walk's order; what is not named here follows."""
 

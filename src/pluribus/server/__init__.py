@@ -1,0 +1,1 @@
+"""What pluribus serves over HTTP; one file per service."""
