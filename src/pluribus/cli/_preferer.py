@@ -1,0 +1,679 @@
+"""What `pluribus prefer` does: a stored run to preference pairs, their report and the files; and one pair traced."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+
+from pluribus import cli
+from pluribus.cli import _screen
+from pluribus.cli._files import check_place
+from pluribus.cli._stores import reading
+from pluribus.codec import plain
+from pluribus.consensus.pairs import LengthBias
+from pluribus.engines.asyncio import block
+from pluribus.errors import ConfigError, DataError, UsageError
+from pluribus.judge_config import judge_names, judge_weights
+from pluribus.judges import Candidate
+from pluribus.judging import JUDGEMENT, REWARDING, Asked, Rewarded, Rewarding, candidates_of, stored_rewards, verdicts
+from pluribus.label import CONSENSUS, PROGRAM, checked, checker, deciding
+from pluribus.prefer import (
+    OPTIONAL,
+    Accuracy,
+    By,
+    Item,
+    Learn,
+    Preferred,
+    Row,
+    Weighed,
+    accuracy,
+    held_out,
+    learn_weights,
+    numbered_rows,
+    preferences,
+    quartiles,
+    read_rows,
+    rows,
+)
+from pluribus.reward import pair_id
+from pluribus.store import Store
+from pluribus.store.files import write_line, writing
+from pluribus.types import Judgement, Label, Preference, Question, Reward, Seat, Side, Transcript, Turn, Verdict
+from pluribus.verdicts import standing
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    by: By | None
+    margin: float
+    max_disagreement: float | None
+    per_question: int
+    reuse: bool
+    similar: float | None
+    weights: str | None
+    split: float | None
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Everything of a run that pairs are made from."""
+
+    run: str
+    """Its id."""
+    name: str
+    asked: tuple[Asked, ...]
+    rewarded: Rewarded | None
+    labels: tuple[Label, ...]
+    """The one that counts of each reply that has any."""
+    right: Mapping[Item, bool | None]
+    """Reply → what its question's key or tests say."""
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def questions(self) -> dict[str, Question]:
+        return {part.question.id: part.question for part in self.asked}
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Pairs with all that is said about them."""
+
+    by: By
+    why: str
+    """What else there is to go by, in words."""
+    limit: float | None
+    """Most disagreement."""
+    material: Material
+    """Its rewards with the weights in use."""
+    found: Preferred
+    unfiltered: tuple[Preference, ...]
+    """What the same run gives without margin and disagreement."""
+    held: frozenset[str]
+    """Questions held out."""
+    learned: Weighed | None
+    notes: tuple[str, ...]
+
+
+def go(run: str | None, out: Path | None, wishes: Wishes, *, home: Path | None, json: bool) -> int:
+    """Makes the pairs, writes them, and says what they are worth."""
+    if run is None:
+        raise ConfigError("no run is named", hint="say: pluribus prefer RUN --out FILE")
+    if out is None:
+        raise ConfigError("--out is missing", hint="say where the pairs go: --out preferences.jsonl")
+    _check(wishes)
+    files = _files(out, wishes.split)
+    for file in files.values():
+        _check_free(file)
+    with reading(run, home) as (store, found):
+        material = _material(store, found)
+        made = _make(store, material, wishes)
+    written = _written(made)
+    for part, file in files.items():
+        with writing(file) as target:
+            for row in written[part]:
+                write_line(target, row)
+    if json:
+        print(jsonlib.dumps(_object(made, files, written, wishes), ensure_ascii=False, indent=2))
+    else:
+        _print(_screen.out(), made, files, written, wishes)
+    return cli.OK
+
+
+# --- what may be said ------------------------------------------------------------------------------------------------
+
+
+def _check(wishes: Wishes) -> None:
+    _between("--margin", wishes.margin, 0, 1)
+    if wishes.max_disagreement is not None:
+        _between("--max-disagreement", wishes.max_disagreement, 0, 1)
+    if wishes.per_question < 0:
+        raise ConfigError(f"--pairs-per-question is {wishes.per_question}", hint="expected at least 1, or 0 for all")
+    if wishes.similar is not None and not 0 < wishes.similar <= 1:
+        raise ConfigError(f"--near-duplicates is {wishes.similar:g}", hint="expected a share above 0, at most 1")
+    if wishes.split is not None and not 0 < wishes.split < 1:
+        raise ConfigError(f"--split is {wishes.split:g}", hint="expected a share between 0 and 1, such as 0.1")
+
+
+def _between(flag: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise ConfigError(f"{flag} is {value:g}", hint=f"expected a number from {low} to {high}")
+
+
+def _files(out: Path, split: float | None) -> dict[str, Path]:
+    """Part → its file: `pairs.jsonl` alone, or `pairs.train.jsonl` beside `pairs.test.jsonl`."""
+    if split is None:
+        return {"all": out}
+    ends = "".join(out.suffixes[-2:] if out.suffix == ".gz" else out.suffixes[-1:])
+    stem = out.name.removesuffix(ends)
+    return {part: out.with_name(f"{stem}.{part}{ends}") for part in ("train", "test")}
+
+
+def _check_free(out: Path) -> None:
+    """Nothing but older pairs, or an empty file, is written over: no run, no config, no device."""
+    check_place(out, folder=False)
+    if not out.exists() or not out.stat().st_size:
+        return
+    try:
+        read_rows(out)
+    except DataError:
+        raise ConfigError(
+            f"--out {out} is there already and is no preference file", hint="choose another file"
+        ) from None
+
+
+# --- what there is ---------------------------------------------------------------------------------------------------
+
+
+def _material(store: Store, run: str) -> Material:
+    stored = store.run(run)
+    rewarded = _rewarded(store, stored.id)
+    asked = rewarded.asked if rewarded else tuple(candidates_of(store, stored.id))
+    labels, right = _labels(store, asked)
+    return Material(stored.id, stored.name, asked, rewarded, labels, right, tuple(verdicts(store, stored.id)))
+
+
+def _rewarded(store: Store, run: str) -> Rewarded | None:
+    """None: `pluribus reward` left nothing."""
+    return stored_rewards(store, run) if store.records(REWARDING, Rewarding, [run]) else None
+
+
+def _labels(store: Store, asked: Sequence[Asked]) -> tuple[tuple[Label, ...], dict[Item, bool | None]]:
+    """The label that counts of each reply; and what keys and tests alone say."""
+    stored = store.records("label", Label, [part.transcript.attempt.id for part in asked])
+    checks = block(_checked(asked))
+    counting = [
+        one
+        for part, by_key in zip(asked, checks, strict=True)
+        for one in deciding([*by_key, *_standing(stored.get(part.transcript.attempt.id, ()), part)]).values()
+    ]
+    return tuple(counting), {(one.attempt_id, one.turn): one.correct for one in counting if _source(one) == KEY}
+
+
+async def _checked(asked: Sequence[Asked]) -> list[list[Label]]:
+    """By the keys as they are now; programs are not run here, their labels are stored."""
+    return [
+        [] if part.question.kind == PROGRAM else await checked(part.question, part.key, part.transcript)
+        for part in asked
+    ]
+
+
+def _standing(labels: Sequence[Label], part: Asked) -> list[Label]:
+    """Stored labels that a check of today does not replace."""
+    current = checker(part.question, part.key) if part.key and part.question.kind == PROGRAM else None
+    return [one for one in labels if _source(one) != KEY or one.checker == current]
+
+
+KEY, JUDGE, VOTE = "a key or tests", "a judge", "the council's own vote"
+
+
+def _source(label: Label) -> str:
+    if label.checker is None:
+        return JUDGE
+    return VOTE if label.checker.partition(" ")[0] == CONSENSUS else KEY
+
+
+# --- pairs -----------------------------------------------------------------------------------------------------------
+
+
+def _make(store: Store, material: Material, wishes: Wishes) -> Made:
+    by, why = _basis(material, wishes.by)
+    notes: list[str] = []
+    held = _held_out(material, wishes)
+    weights, learned = _weights(material, wishes, held)
+    if weights is not None:
+        material = replace(material, rewarded=stored_rewards(store, material.run, weights=weights))
+    limit = _limit(material, wishes, by, notes)
+    if learned and wishes.weights == "labels" and not held:
+        notes.append("the weights were learned on these very questions, which flatters the accuracy; see --split")
+    found = _preferences(material, wishes, by, wishes.margin, limit)
+    if not found.pairs:
+        raise _nothing(material, by, found)
+    filtering = by != "human" and (wishes.margin or limit is not None)
+    before = _preferences(material, wishes, by, 0.0, None).pairs if filtering else found.pairs
+    return Made(by, why, limit, material, found, before, held, learned, tuple(notes))
+
+
+def _basis(material: Material, by: By | None) -> tuple[By, str]:
+    """What tells better from worse, and why that; ConfigError where the run has none of it."""
+    labelled = any(one.correct is not None for one in material.labels)
+    there: dict[By, bool] = {
+        "reward": material.rewarded is not None, "label": labelled, "human": bool(standing(material.verdicts)),
+    }  # fmt: skip
+    there["both"] = there["reward"] and there["label"]
+    if by is None:
+        by = next((each for each in ("reward", "label", "human") if there[each]), None)
+        if by is None:
+            raise ConfigError(
+                f"run {material.name} has neither rewards, labels nor verdicts of people",
+                hint=f"make some with: pluribus reward {material.name} --judges FILE, or pluribus label, or review",
+            )
+        others = [f"--by {each}" for each in ("label", "human") if each != by and there[each]]
+        return by, f"; {' or '.join(others)} is there too" if others else ""
+    if not there[by]:
+        raise _missing(material, by, there)
+    return by, ""
+
+
+def _missing(material: Material, by: By, there: Mapping[By, bool]) -> ConfigError:
+    name = material.name
+    if by == "human":
+        return ConfigError(f"--by human: nobody has judged a pair of run {name}", hint=f"see: pluribus review {name}")
+    if by == "label" or there["reward"]:
+        return ConfigError(
+            f"--by {by}: no reply of run {name} has a label",
+            hint=f"take questions with keys, or label the replies with: pluribus label {name} --judge MODEL",
+        )
+    return ConfigError(
+        f"--by {by}: run {name} has no rewards", hint=f"make them with: pluribus reward {name} --judges FILE"
+    )
+
+
+def _held_out(material: Material, wishes: Wishes) -> frozenset[str]:
+    if wishes.split is None:
+        return frozenset()
+    return held_out(material.questions.values(), wishes.split, seed=wishes.seed)
+
+
+def _weights(
+    material: Material, wishes: Wishes, held: frozenset[str]
+) -> tuple[Mapping[str, float] | None, Weighed | None]:
+    """Other weights than the rewards were made with, or None; held-out questions teach nothing."""
+    if wishes.weights is None:
+        return None, None
+    if material.rewarded is None:
+        raise ConfigError(
+            f"--weights {wishes.weights}: run {material.name} has no rewards",
+            hint=f"make them with: pluribus reward {material.name} --judges FILE",
+        )
+    config = material.rewarded.config
+    names = judge_names(config)
+    if wishes.weights == "uniform":
+        return dict.fromkeys(names, 1.0), None
+    if wishes.weights == "config":
+        return dict(zip(names, judge_weights(config), strict=True)), None
+    how = cast(Learn, wishes.weights)
+    learned = learn_weights(
+        how, _replies(material, held), material.rewarded.rewards, material.labels, material.verdicts, seed=wishes.seed
+    )
+    return learned.weights, learned
+
+
+def _limit(material: Material, wishes: Wishes, by: By, notes: list[str]) -> float | None:
+    """Most disagreement: said, else by reward the council's threshold; one judge alone disagrees with nobody."""
+    if wishes.max_disagreement is not None or by not in ("reward", "both") or material.rewarded is None:
+        return wishes.max_disagreement
+    if sum(weight > 0 for weight in material.rewarded.weights.values()) < 2:
+        notes.append("the rewards are one judge's: there is no disagreement to filter by")
+        return None
+    return material.rewarded.config.threshold
+
+
+def _replies(material: Material, without: frozenset[str] = frozenset()) -> list[tuple[Question, Sequence[Candidate]]]:
+    return [(part.question, part.candidates) for part in material.asked if part.question.id not in without]
+
+
+def _preferences(material: Material, wishes: Wishes, by: By, margin: float, limit: float | None) -> Preferred:
+    rewards = material.rewarded.rewards if material.rewarded else ()
+    return preferences(
+        _replies(material), rewards, material.labels, material.verdicts,
+        by=by, margin=margin, max_disagreement=limit, per_question=wishes.per_question, reuse=wishes.reuse,
+        similar=wishes.similar, seed=wishes.seed,
+    )  # fmt: skip
+
+
+def _nothing(material: Material, by: By, found: Preferred) -> UsageError:
+    why = "; ".join(f"{reason}: {count:,}" for reason, count in found.dropped.items())
+    return UsageError(
+        f"run {material.name} gives no pair by {by} ({why or 'no question has two replies'})",
+        hint="loosen --margin, --max-disagreement or --near-duplicates, or take another --by",
+    )
+
+
+def _written(made: Made) -> dict[str, list[Row]]:
+    """Part → its lines."""
+    material = made.material
+    seats = {part.transcript.attempt.id: part.transcript for part in material.asked}
+
+    def dialect_of(side: Side) -> str:
+        return _seat(seats[side.attempt_id], side.turn).dialect
+
+    rewards = material.rewarded.rewards if material.rewarded else ()
+    found = rows(made.found.pairs, material.questions, rewards, run=material.run, dialect_of=dialect_of)
+    if not made.held:
+        return {"all": found}
+    parts: dict[str, list[Row]] = {"train": [], "test": []}
+    for row in found:
+        parts["test" if row["question_id"] in made.held else "train"].append(row)
+    for part, lines in parts.items():
+        if not lines:
+            raise ConfigError(f"--split leaves no pair in the {part} part", hint="take another share or --seed")
+    return parts
+
+
+def _seat(transcript: Transcript, turn: int) -> Seat:
+    index = transcript.turns[turn].seat
+    return next(seat for seat in transcript.attempt.agents if seat.index == index)
+
+
+def _lacking(made: Made, written: Mapping[str, Sequence[Row]]) -> dict[str, int]:
+    """Column that some pairs have a value for, but not all → how many have none: it is left out of all."""
+    there = set(next(iter(written.values()))[0])
+    found = {}
+    for column, value in _VALUES.items():
+        lost = sum(value(pair) is None for pair in made.found.pairs)
+        if column not in there and lost < len(made.found.pairs):
+            found[column] = lost
+    return found
+
+
+_VALUES: Mapping[str, Callable[[Preference], object]] = {
+    "chosen_reward": lambda pair: pair.chosen.reward,
+    "rejected_reward": lambda pair: pair.rejected.reward,
+    "margin": lambda pair: pair.margin,
+    "disagreement": lambda pair: pair.disagreement,
+    "chosen_correct": lambda pair: pair.chosen.correct,
+    "rejected_correct": lambda pair: pair.rejected.correct,
+}
+
+
+# --- what is said ----------------------------------------------------------------------------------------------------
+
+
+def _accuracies(made: Made, seed: int) -> dict[str, Accuracy]:
+    """Which pairs → how they do against keys and tests; empty where nothing is known."""
+    kept, right = made.found.pairs, made.material.right
+    parts = {"before the filter": made.unfiltered} if made.unfiltered != kept else {}
+    parts["kept"] = kept
+    if made.held:
+        parts["kept, held out"] = tuple(pair for pair in kept if pair.question_id in made.held)
+    found = {name: accuracy(pairs, right, seed=seed) for name, pairs in parts.items()}
+    return {name: one for name, one in found.items() if one.n}
+
+
+def _object(made: Made, files: Mapping[str, Path], written: Mapping[str, Sequence[Row]], wishes: Wishes) -> Any:
+    pairs, material = made.found.pairs, made.material
+    return {
+        "run": material.name,
+        "id": material.run,
+        "by": made.by,
+        "questions": len(material.asked),
+        "pairs": len(pairs),
+        "sources": dict(Counter(pair.by for pair in pairs)),
+        "labels": dict(_label_sources(material)),
+        "dropped": dict(made.found.dropped),
+        "filter": {"margin": wishes.margin, "max_disagreement": made.limit, "per_question": wishes.per_question},
+        "margin": quartiles(pair.margin for pair in pairs),
+        "disagreement": quartiles(pair.disagreement for pair in pairs),
+        "accuracy": {name: asdict(one) for name, one in _accuracies(made, wishes.seed).items()},
+        "length": asdict(made.found.length) if made.found.length else None,
+        "weights": dict(material.rewarded.weights) if material.rewarded else None,
+        "learned": asdict(made.learned) if made.learned else None,
+        "seed": wishes.seed,
+        "files": {part: {"file": str(file), "pairs": len(written[part])} for part, file in files.items()},
+        "left_out": _lacking(made, written),
+        "notes": [*made.notes, *_warnings(made)],
+    }
+
+
+def _label_sources(material: Material) -> Counter[str]:
+    return Counter(_source(one) for one in material.labels if one.correct is not None)
+
+
+def _warnings(made: Made) -> Iterator[str]:
+    found = made.found.length
+    if found is not None and found.low > 0.5:
+        yield (
+            f"the chosen reply is the longer one in {found.share_longer:.0%} of the pairs, clearly more than half: a "
+            "student of these pairs learns to be long; see docs/preferences.md"
+        )
+
+
+def _print(
+    console: Console, made: Made, files: Mapping[str, Path], written: Mapping[str, Sequence[Row]], wishes: Wishes
+) -> None:
+    def say(line: str, style: str = "") -> None:
+        console.print(_screen.text(line, style=style), soft_wrap=True)
+
+    say(_basis_words(made))
+    for line in _facts(made, wishes):
+        say(line)
+    for note in (*made.notes, *_warnings(made)):
+        say(f"note: {note}", "yellow")
+    for column, lost in _lacking(made, written).items():
+        say(f"note: {column} is left out of the file: {_screen.plural(lost, 'pair')} would have none", "yellow")
+    for table in (_dropped(made), _spread(made), _against_keys(made, wishes.seed)):
+        if table.row_count:
+            console.print()
+            console.print(table)
+    console.print()
+    for part, file in files.items():
+        say(f"written: {file}: {_screen.plural(len(written[part]), 'pair')}")
+    first = next(iter(files.values()))
+    say(f"one in full: pluribus prefer --trace {first}:1")
+
+
+def _basis_words(made: Made) -> str:
+    words = {
+        "reward": "by the council's reward", "label": "by label",
+        "both": "by label, where the reward agrees", "human": "by people's verdicts alone",
+    }  # fmt: skip
+    return f"{made.material.name}: pairs {words[made.by]}{made.why}"
+
+
+def _facts(made: Made, wishes: Wishes) -> Iterator[str]:
+    pairs, material = made.found.pairs, made.material
+    sources = ", ".join(f"{count:,} by {name}" for name, count in Counter(pair.by for pair in pairs).items())
+    asked = len({pair.question_id for pair in pairs})
+    total = _screen.plural(len(material.asked), "question")
+    yield f"{_screen.plural(len(pairs), 'pair')} from {asked:,} of {total}: {sources}"
+    if made.by != "human":
+        limit = "any" if made.limit is None else f"at most {made.limit:g}"
+        yield f"filter: margin at least {wishes.margin:g}, disagreement {limit}"
+    if material.labels and (told := _label_sources(material)):
+        yield "labels: " + ", ".join(f"{count:,} by {name}" for name, count in told.items())
+    if wishes.weights is not None and material.rewarded is not None:
+        yield _weight_words(material.rewarded.weights, wishes.weights, made.learned)
+    if made.found.length is not None:
+        yield _length_words(made.found.length)
+
+
+def _weight_words(weights: Mapping[str, float], how: str, learned: Weighed | None) -> str:
+    said = ", ".join(f"{judge} {weight:.3f}" for judge, weight in weights.items())
+    basis = f", learned from {_screen.plural(learned.pairs, 'pair')}" if learned else ""
+    return f"weights ({how}{basis}): {said}"
+
+
+def _length_words(found: LengthBias) -> str:
+    tied = "" if found.correlation is None else f"; correlation with the margin {found.correlation:.2f}"
+    return (
+        f"length: the chosen reply is the longer one in {found.share_longer:.4f} "
+        f"({_screen.between((found.low, found.high))}), by {found.difference:+.1f} words in the mean{tied}"
+    )
+
+
+def _dropped(made: Made) -> Table:
+    table = _screen.table()
+    table.add_column("not taken")
+    table.add_column("", justify="right", no_wrap=True)
+    for why, count in made.found.dropped.items():
+        table.add_row(_screen.text(why), _screen.count(count))
+    return table
+
+
+def _spread(made: Made) -> Table:
+    table = _screen.table()
+    table.add_column("of the pairs")
+    for head in ("least", "1/4", "median", "3/4", "greatest"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for name in ("margin", "disagreement"):
+        known = quartiles(getattr(pair, name) for pair in made.found.pairs)
+        if known:
+            table.add_row(name, *(f"{value:.4f}" for value in known))
+    return table
+
+
+def _against_keys(made: Made, seed: int) -> Table:
+    """Left out where the pairs are made by these very labels alone."""
+    table = _screen.table()
+    table.add_column("against the keys")
+    table.add_column("pairs", justify="right", no_wrap=True)
+    for head in ("only chosen right", "only rejected right", "same", "not known"):
+        table.add_column(head, justify="right", no_wrap=True)
+    if {pair.by for pair in made.found.pairs} == {"label"}:
+        return table
+    for name, one in _accuracies(made, seed).items():
+        spans = [_span(span) for span in (one.right, one.reversed, one.same)]
+        table.add_row(name, _screen.count(one.n), *spans, _screen.count(one.unknown))
+    return table
+
+
+def _span(span: tuple[float, float, float] | None) -> str:
+    return _screen.NOTHING if span is None else f"{span[0]:.4f} ({_screen.between(span[1:])})"
+
+
+# --- one pair in full ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """Where one of the two replies came from."""
+
+    side: str
+    """chosen or rejected."""
+    attempt_id: str
+    turn: int
+    seat: Seat
+    said: Turn
+    reward: Reward | None
+    judgements: tuple[Judgement, ...]
+
+
+def trace(run: str | None, place: str, *, home: Path | None, json: bool) -> int:
+    """All that stands behind one line of a preference file, out of the store."""
+    row, where = _line(place)
+    with reading(run or row["run"], home) as (store, found):
+        stored = store.run(found)
+        question, _ = store.run_questions(stored.id).get(row["question_id"], (None, None))
+        if question is None:
+            raise DataError(where, f"question_id is {row['question_id']!r}; run {stored.name} has no such question")
+        rewarded = _rewarded(store, stored.id)
+        sides = [_traced(store, rewarded, row, side, where) for side in ("chosen", "rejected")]
+        pair = pair_id(*((side.attempt_id, side.turn) for side in sides))
+        people = [one for one in verdicts(store, stored.id) if one.pair == pair]
+    if json:
+        whole = {"row": row, "question": plain(question), "sides": plain(sides), "verdicts": plain(people)}
+        print(jsonlib.dumps(whole, ensure_ascii=False, indent=2))
+    else:
+        _print_trace(_screen.out(), row, question, sides, people)
+    return cli.OK
+
+
+_NEEDED = ("run", "question_id", *(f"{side}_{name}" for side in ("chosen", "rejected") for name in ("attempt", "turn")))
+
+
+def _line(place: str) -> tuple[Row, str]:
+    """The row at FILE:LINE, and that place."""
+    file, _, number = place.rpartition(":")
+    if not file or not number.isdecimal():
+        raise ConfigError(f"--trace is {place!r}", hint="expected FILE:LINE, such as preferences.jsonl:1")
+    row = dict(numbered_rows(Path(file))).get(int(number))
+    if row is None:
+        raise DataError(f"{file}:{number}", "there is no pair on this line", hint="lines count from 1")
+    lost = next((name for name in _NEEDED if name not in row), None)
+    if lost is not None:
+        raise DataError(f"{file}:{number}", f"{lost} is missing: the row can not be traced")
+    return row, f"{file}:{number}"
+
+
+def _traced(store: Store, rewarded: Rewarded | None, row: Row, side: str, where: str) -> Traced:
+    attempt, turn = row[f"{side}_attempt"], row[f"{side}_turn"]
+    transcript = store.get_transcript(attempt)
+    if transcript is None or turn >= len(transcript.turns):
+        raise DataError(where, f"{side}_attempt is {attempt}, turn {turn}; the workspace holds no such reply")
+    said = transcript.turns[turn]
+    if not said.ok or said.text != row[side][-1]["content"]:
+        raise DataError(where, f"{side} is not the reply that is stored at {attempt}, turn {turn}; it was changed")
+    reward, judgements = _judged(store, rewarded, (attempt, turn), row.get(f"{side}_scores", []))
+    return Traced(side, attempt, turn, _seat(transcript, turn), said, reward, judgements)
+
+
+def _judged(
+    store: Store, rewarded: Rewarded | None, item: Item, scores: Sequence[Row]
+) -> tuple[Reward | None, tuple[Judgement, ...]]:
+    """The judgements the file's scores are made of; where another council has judged since, all that are stored."""
+    if rewarded is not None:
+        reward = next((one for one in rewarded.rewards if (one.attempt_id, one.turn) == item), None)
+        known = {} if reward is None else {name: score for name, score in reward.scores.items() if score is not None}
+        if known == {one["judge"]: one["score"] for one in scores}:
+            return reward, tuple(one for one in rewarded.judgements if (one.attempt_id, one.turn) == item)
+    stored = store.records(JUDGEMENT, Judgement, [item[0]]).get(item[0], [])
+    return None, tuple(one for one in stored if one.turn == item[1])
+
+
+def _print_trace(
+    console: Console, row: Row, question: Question, sides: Sequence[Traced], people: Sequence[Verdict]
+) -> None:
+    def say(line: str, style: str = "") -> None:
+        console.print(_screen.text(line, style=style), soft_wrap=True)
+
+    say(f"question {question.id} ({question.task}), run {row['run']}", "bold")
+    say(question.text)
+    for number, choice in enumerate(question.choices):
+        say(f"  ({chr(ord('A') + number)}) {choice}")
+    say(f"chosen by {row.get('by', 'nobody knows whom')}{_numbers(row)}", "dim")
+    for verdict in people:
+        note = f": {verdict.note}" if verdict.note else ""
+        chosen = [(side.attempt_id, side.turn) for side in sides if side.side == "chosen"]
+        said = {"first": verdict.first, "second": verdict.second}.get(verdict.choice)
+        words = verdict.choice if said is None else "chosen" if tuple(said) in chosen else "rejected"
+        say(f"{verdict.reviewer} said: {words}{note}", "dim")
+    for side in sides:
+        console.print()
+        console.print(Rule(_screen.text(side.side, style="bold"), align="left", style="dim"))
+        seat = f"seat {side.seat.index + 1}, {side.seat.model}" + (
+            f" as {side.seat.persona}" if side.seat.persona else ""
+        )
+        say(f"{seat}, round {side.said.round}; attempt {side.attempt_id}, turn {side.turn}", "dim")
+        say(side.said.text)
+        if not side.judgements:
+            say("no judge has judged it", "dim")
+        for judgement in side.judgements:
+            console.print()
+            for line, style in _judgement_lines(judgement):
+                say(line, style)
+
+
+def _numbers(row: Row) -> str:
+    known = [f"{name} {row[name]:.4f}" for name in OPTIONAL[:4] if name in row]
+    return f"; {', '.join(known)}" if known else ""
+
+
+def _judgement_lines(one: Judgement) -> Iterator[tuple[str, str]]:
+    """Who judged, what it gave, and every call: what was sent and what came back."""
+    score = "no score" if one.score is None else f"score {one.score:g}"
+    yield f"{one.judge}, round {one.round}: {score}", "bold"
+    if one.failure is not None:
+        yield f"failed: {one.failure.message}", "red"
+    if one.reason:
+        yield f"reason: {one.reason}", ""
+    for number, turn in enumerate(one.turns, 1):
+        yield f"call {number} of {len(one.turns)}", "dim"
+        for message in turn.messages:
+            yield f"[{message.role}]", "dim"
+            yield message.content, ""
+        if turn.completion is None:
+            yield f"failed: {turn.failure.message if turn.failure else 'no reason is known'}", "red"
+        else:
+            yield "[reply]", "dim"
+            yield turn.completion.text, ""
+        if turn.unread:
+            yield f"not read: {turn.unread}", "yellow"
