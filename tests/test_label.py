@@ -13,15 +13,19 @@ from typing import Any
 import pytest
 
 from pluribus.agents import Agent
+from pluribus.backends import Request
+from pluribus.backends.scripted import Scripted
 from pluribus.config import make_config
 from pluribus.council import Council
-from pluribus.errors import CodeNotAllowed, ConfigError
-from pluribus.label import checker, label, passes, try_tests
+from pluribus.decide import decide
+from pluribus.errors import BackendError, BudgetExceeded, CodeNotAllowed, ConfigError, ServerError
+from pluribus.judges import Juror
+from pluribus.label import accepted, agreed, checked, checker, deciding, judged, label, passes, settle, try_tests
 from pluribus.run import RunResult, execute, prepare, reload
 from pluribus.sandbox import Limits, Sandbox, allowing, sandbox
 from pluribus.solve import solve
 from pluribus.store import Store
-from pluribus.types import Key, Label, Question, Transcript
+from pluribus.types import Decision, Key, Label, Question, Transcript
 
 walls = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 
@@ -168,6 +172,17 @@ async def test_what_was_judged_is_not_judged_again(recorded: dict[str, Any], tmp
 
 
 @walls
+async def test_what_a_judge_says_of_programs_changes_no_score(recorded: dict[str, Any]) -> None:
+    result = await go(recorded)
+    with Store.open() as store:
+        for row in result.rows:
+            said = [Label(row.attempt_id, turn, False, judge="J") for turn in range(4)]
+            said += [Label(row.attempt_id, turn, False, checker="consensus") for turn in range(4)]
+            store.put_records("label", [(row.attempt_id, each) for each in said])
+    assert (await go(recorded)).rows == result.rows == reload_(result.name).rows
+
+
+@walls
 async def test_other_tests_judge_anew(recorded: dict[str, Any], tmp_path: Path) -> None:
     await go(recorded)
     path = tmp_path / "questions.jsonl"
@@ -224,3 +239,133 @@ async def test_labels_of_many_transcripts_are_made_at_the_same_time(council: Sea
     with allowing(jail):
         found = await asyncio.gather(*(label(ASK, KEY, transcript) for transcript in transcripts))
     assert [[each.correct for each in labels] for labels in found] == [[True, False]] * 3
+
+
+# --- what the checker leaves open ----------------------------------------------------------------------------------
+
+WHO = Question("q1", "t", "Who wrote Don Juan?", "text")
+BYRON = Key("q1", "Lord Byron", ("Byron",))
+POEM = ("It was Byron.\nAnswer: Lord Byron", "Answer: George Gordon Byron", "Answer: Shelley", "Answer: byron")
+
+
+async def test_free_text_that_is_not_the_keys_is_left_open(council: Seats) -> None:
+    transcript = await said(council, *POEM, "<think>Hm", question=WHO)
+    assert [(one.turn, one.correct, one.checker) for one in await checked(WHO, BYRON, transcript)] == [
+        (0, True, "key"), (1, None, "key"), (2, None, "key"), (3, True, "key"), (4, False, "key"),
+    ]  # fmt: skip
+    assert [one.correct for one in await label(WHO, BYRON, transcript)] == [True, False, False, True, False]
+    assert [one.correct for one in await checked(WHO, None, transcript)] == [None] * 5
+    assert [one.correct for one in await checked(WHO, Key("q1", None), transcript)] == [None] * 5
+
+
+async def test_other_kinds_are_decided_as_ever(council: Seats, question: Question) -> None:
+    transcript = await said(council, "It is 19.", "It is 20.", "Nobody knows.", question=question)
+    key = Key("q1", "19.0")
+    assert await checked(question, key, transcript) == await label(question, key, transcript)
+    assert [one.correct for one in await checked(ASK, KEY, await said(council, RIGHT))] == [None]
+
+
+def judge(council: Seats, question: Question, reply: Callable[[Request], str | BackendError]) -> tuple[Juror, Scripted]:
+    (agent,) = council(reply)
+    backend = agent.backend
+    assert isinstance(backend, Scripted)
+    return Juror("J", question, None, agent.at(question, 0)), backend
+
+
+def knows_byron(request: Request) -> str:
+    """Right about whoever says Byron between the fences of the answer, the last of the prompt."""
+    answer = request.messages[-1].content.rpartition("Decide whether")[0].rpartition("~~~")[0].rpartition("~~~")[2]
+    return '{"reason": "so", "verdict": %s}' % str("Byron" in answer or "byron" in answer).lower()  # noqa: UP031
+
+
+async def test_a_judge_holds_free_text_against_the_key(council: Seats) -> None:
+    juror, backend = judge(council, WHO, knows_byron)
+    transcript = await said(council, *POEM, question=WHO)
+    labels = await judged(juror, BYRON, transcript, {1, 2})
+    assert labels == [
+        Label(transcript.attempt.id, 1, True, judge="J"), Label(transcript.attempt.id, 2, False, judge="J"),
+    ]  # fmt: skip
+    assert all("Lord Byron" in request.messages[-1].content for request in backend.seen)
+    assert len(backend.seen) == 2
+
+
+async def test_without_a_key_and_for_other_kinds_a_judge_sees_none(council: Seats, question: Question) -> None:
+    yes: Callable[[Request], str] = lambda request: '{"verdict": true}'  # noqa: E731
+    juror, backend = judge(council, WHO, yes)
+    labels = await judged(juror, None, await said(council, *POEM, question=WHO))
+    assert [one.correct for one in labels] == [True] * 4
+    assert not any("accepted" in request.messages[-1].content for request in backend.seen)
+    juror, backend = judge(council, question, yes)
+    await judged(juror, Key("q1", "977"), await said(council, "It is 19.", question=question))
+    assert not any("977" in request.messages[-1].content for request in backend.seen)
+    assert accepted(question, Key("q1", "977")) == ()
+
+
+@pytest.mark.parametrize("reply", ["I can not say.", ServerError("500")], ids=["unreadable", "failing"])
+async def test_no_verdict_is_undecided_and_never_wrong(council: Seats, reply: str | BackendError) -> None:
+    juror, _ = judge(council, WHO, lambda request: reply)
+    labels = await judged(juror, BYRON, await said(council, *POEM, question=WHO))
+    assert [one.correct for one in labels] == [None] * 4
+
+
+async def test_a_judge_needs_an_agent_and_a_budget_ends_it(council: Seats) -> None:
+    transcript = await said(council, *POEM, question=WHO)
+    with pytest.raises(ValueError, match="judge 'J' has no agent"):
+        await judged(Juror("J", WHO, None), BYRON, transcript)
+
+    def spent(request: Request) -> str:
+        raise BudgetExceeded("0 calls left")
+
+    with pytest.raises(BudgetExceeded):
+        await judged(judge(council, WHO, spent)[0], BYRON, transcript)
+
+
+def said_so(*labels: tuple[bool | None, str | None, str | None]) -> bool | None:
+    return settle([Label("a", 0, correct, checker=by, judge=who) for correct, by, who in labels])[0]
+
+
+def test_the_checkers_word_counts_then_the_judges_then_the_consensus() -> None:
+    key, tests, judge_says = (False, "key", None), (True, "tests 1a2b", None), (True, None, "J")
+    consensus = (False, "consensus 0.8", None)
+    assert said_so(consensus, judge_says, key) is False
+    assert said_so(tests, (False, None, "J"), consensus) is True
+    assert said_so(consensus, judge_says) is True
+    assert said_so(consensus) is False
+    assert said_so((None, "key", None), (None, None, "J"), consensus) is False
+    assert said_so((None, "key", None), (None, None, "J")) is None
+
+
+def test_judges_at_odds_leave_it_open_and_a_majority_does_not() -> None:
+    yes, no = (True, None, "J"), (False, None, "K")
+    assert said_so(yes, no) is None
+    assert said_so(yes, no, (False, "consensus", None)) is None, "a lower rank does not settle what a higher one argues"
+    assert said_so(yes, no, (False, None, "L")) is False
+
+
+def test_labels_of_steps_and_of_other_turns_stay_apart() -> None:
+    labels = [Label("a", 3, True, checker="key"), Label("a", 3, False, step=0, checker="key"), Label("a", 1, None)]
+    assert settle(labels) == {1: None, 3: True}
+    assert deciding(labels)[3].checker == "key"
+    assert settle([]) == {}
+
+
+async def test_agreement_with_the_council_labels_only_what_it_is_sure_of(council: Seats, question: Question) -> None:
+    transcript = await said(council, "It is 19.", "It is 19.", "It is 20.", "Nobody knows.", question=question)
+    decision = decide(question, transcript)
+    right = [True, True, False, False]
+    assert [one.correct for one in agreed(question, transcript, decision)] == right
+    assert [one.correct for one in agreed(question, transcript, decision, 2 / 3)] == right
+    assert [one.correct for one in agreed(question, transcript, decision, 0.7)] == [None] * 4
+    assert {one.checker for one in agreed(question, transcript, decision, 0.7)} == {"consensus 0.7"}
+    sure = dataclasses.replace(decision, confidence=0.95)
+    assert [one.correct for one in agreed(question, transcript, sure, 0.7)] == right
+    unsure = dataclasses.replace(decision, confidence=0.3)
+    assert [one.correct for one in agreed(question, transcript, unsure, 0.5)] == [None] * 4
+
+
+async def test_a_shared_lead_or_no_answer_labels_nothing(council: Seats, question: Question) -> None:
+    tied = await said(council, "It is 19.", "It is 20.", question=question)
+    silent = await said(council, "Hm.", "Well.", question=question)
+    for transcript in (tied, silent):
+        decision: Decision = decide(question, transcript)
+        assert [one.correct for one in agreed(question, transcript, decision)] == [None, None]

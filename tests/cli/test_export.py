@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 
 from pluribus.cli._panels import panels
 from pluribus.panel import Panel, answers, credits, right_Q_A
+from pluribus.store import Store
+from pluribus.types import Label
 
 Run = Callable[..., Any]
 
@@ -125,3 +128,46 @@ def test_failed_attempts_are_said_and_come_back_as_such(pluribus: Run, lines: Ru
         (again,) = panels([str(tmp_path / f"{format}.jsonl.gz")], None)
         assert [item.failed for item in again.items] == [False] * 10 + [True] * 2
         assert credits(again).tolist()[:10] == [1.0] * 10
+
+
+# --- with labels -----------------------------------------------------------------------------------------------------
+
+
+def test_labels_go_along_and_are_there_after_an_import(pluribus: Run, name: str, tmp_path: Path) -> None:
+    pluribus("label", name, "--judge", "scripted/number", "--audit", "5")
+    pluribus("export", name, "--out", tmp_path / "run.jsonl.gz")
+    pluribus("import", tmp_path / "run.jsonl.gz", "--home", tmp_path / "other")
+    with Store.open() as here, Store.open(tmp_path / "other") as there:
+        ids = [id for id, _ in here.run_attempts(here.run(name).id)]
+        labels = here.records("label", Label, ids)
+        assert sum(one.judge is not None for several in labels.values() for one in several) == 5
+        assert there.records("label", Label, ids) == labels
+
+
+def test_every_labelled_answer_comes_back_with_its_label(pluribus: Run, council: Run, tmp_path: Path) -> None:
+    entries = {"method": "debate", "settings": {"debate_rounds": 1}}
+    name = pluribus("run", council(**entries), "--json").object["run"]
+    run, again = there_and_back(pluribus, name, "agentark-labeled", tmp_path / "labeled.jsonl")
+    for round in range(2):
+        assert right_Q_A(again, round).tolist() == right_Q_A(run, round).tolist()
+        assert answers(again, round) == answers(run, round)
+        assert texts(again, round) == texts(run, round)
+
+
+def test_without_keys_stored_labels_are_written_and_without_both_nothing_is(
+    pluribus: Run, council: Run, lines: Run, tmp_path: Path
+) -> None:
+    data = lines([{"id": f"k{i}", "question": f"{i} + 1?", "kind": "number"} for i in range(2)], "open.jsonl")
+    name = pluribus("run", council(data=str(data)), "--json").object["run"]
+    exporting = ("export", name, "--format", "agentark-labeled", "--out", tmp_path / "l.jsonl")
+    said = pluribus(*exporting).complaint()
+    assert f"no answer of run {name} is labelled, and no key decides; label it with: pluribus label {name}" in said
+    assert not (tmp_path / "l.jsonl").exists()
+    found = pluribus("label", name, "--judge", "scripted/number", "--json").object
+    assert pluribus(*exporting).out == f"{tmp_path}/l.jsonl: 6 labelled answers of 2 questions\n"
+    marks = [
+        mark for line in (tmp_path / "l.jsonl").read_text("utf-8").splitlines() for mark in json.loads(line)["labels"]
+    ]
+    assert (marks.count(True), marks.count(False)) == (found["right"], found["wrong"])
+    (tmp_path / "folder").mkdir()
+    assert "is a folder" in pluribus(*exporting[:-1], tmp_path / "folder").complaint()

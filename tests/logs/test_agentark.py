@@ -155,3 +155,59 @@ def test_a_single_agent_is_written_without_blocks(tmp_path: Path) -> None:
         "The answer is 18.", "The answer is 7.",
     ]  # fmt: skip
     np.testing.assert_array_equal(right_Q_A(panel_of_recording(one(Path(file)))), [[1], [0]])
+
+
+# --- labelled, there and back ----------------------------------------------------------------------------------------
+
+
+def labelled(kind: Any, **more: Any) -> agentark.Labelled:
+    question = Question("q7", "task", "Which \ud83d one?", kind, metadata={"source": "SVAMP", "tag": ["a"]}, **more)
+    solutions = [
+        agentark.Solution("The answer is A.", True, "Ada", "vllm/m", 0, 0, "key"),
+        agentark.Solution("The answer is B.", False, "Ada", "vllm/m", 0, 1, "J 1a2b"),
+        agentark.Solution("The answer is A.", True, "Bob", "vllm/n", 1, 0),
+    ]
+    return question, Key("q7", "A"), solutions
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("choice", {"choices": ("x", "y")}), ("label", {"labels": ("A", "B"), "context": "Read this."}), ("text", {})],
+)
+def test_labelled_solutions_come_back_with_label_round_and_agent(tmp_path: Path, kind: Any, more: Any) -> None:
+    question, key, solutions = labelled(kind, **more)
+    agentark.write_labelled([(question, key, solutions)], tmp_path / "labeled.jsonl.gz")
+    assert reader_of(tmp_path / "labeled.jsonl.gz") is agentark
+    found = one(tmp_path / "labeled.jsonl.gz")
+    ((again, gold),) = found.pairs
+    assert dict(again.metadata) == {"source": "SVAMP", "tag": ["a"]}
+    assert (again.id, again.text, again.kind, again.choices, again.labels, again.context) == (
+        question.id, question.text, question.kind, question.choices, question.labels, question.context,
+    )  # fmt: skip
+    assert gold is not None and gold.answer == ("a" if kind == "text" else "A")
+    assert [(o.text, o.correct, o.agent, found.models[o.agent], o.round, o.sample) for o in found.outputs] == [
+        (s.text, s.correct, s.agent, s.model, s.round, s.sample) for s in solutions
+    ]
+    assert found.decided == {}
+    panel = panel_of_recording(found)
+    assert [member.name for member in panel.members] == ["Ada #1", "Ada #2", "Bob"]
+    assert panel.rounds == 2
+
+
+def test_the_labelled_form_is_the_other_codes(tmp_path: Path) -> None:
+    question, _, solutions = labelled("text")
+    agentark.write_labelled([(question, None, solutions)], tmp_path / "labeled.jsonl")
+    row = json.loads((tmp_path / "labeled.jsonl").read_text("utf-8"))
+    assert {"query", "gt", "solutions", "labels", "tag", "source"} <= row.keys()
+    assert (row["gt"], row["labels"], row["tag"], row["source"]) == (None, [True, False, True], ["a"], "SVAMP")
+    assert [(s["id"], s["is_correct"]) for s in row["solutions"]] == [(1, True), (2, False), (3, True)]
+    assert [s.get("by") for s in row["solutions"]] == ["key", "J 1a2b", None]
+
+
+def test_places_that_only_some_solutions_have_are_none(lines: Lines) -> None:
+    solutions = [{"id": 1, "text": "2", "is_correct": True, "agent": "Ada", "round": 0},
+                 {"id": 2, "text": "3", "is_correct": False, "agent": "Ada", "round": -1},
+                 {"id": 3, "text": "Final Answer: 2", "is_correct": True}]  # fmt: skip
+    found = one(lines([row(1, solutions=solutions)]))
+    assert [(o.round, o.correct) for o in found.outputs] == [(0, True), (0, False)]
+    assert list(found.decided.values()) == ["2"]

@@ -13,7 +13,7 @@ from pluribus.codec import content_id
 from pluribus.errors import DataError, StoreError, UnknownName
 from pluribus.store import Store
 from pluribus.store.export import attempts_of, export_jsonl, import_jsonl
-from pluribus.types import Transcript
+from pluribus.types import Completion, Judgement, Label, Message, Transcript, Turn, Verdict
 
 MakeTranscript = Callable[..., Transcript]
 
@@ -35,7 +35,7 @@ def test_a_run_goes_to_another_workspace(full_run: Store, other: Store, tmp_path
 def test_each_attempt_is_one_line_with_all_that_belongs_to_it(full_run: Store, tmp_path: Path) -> None:
     export_jsonl(full_run, "first", tmp_path / "run.jsonl")
     head, *lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
-    assert (head["format"], head["version"], head["attempts"]) == ("pluribus-run", 1, 4)
+    assert (head["format"], head["version"], head["attempts"]) == ("pluribus-run", 2, 4)
     assert head["run"]["totals"] == {"asked": 3, "cost_usd": None}
     assert [line["attempt_id"] for line in lines] == ["attempt-a", "attempt-b", "attempt-c", "attempt-d"]
     assert [line.get("transcript", {}).get("status") for line in lines] == ["complete", "degraded", "failed", None]
@@ -104,7 +104,7 @@ Damage = Callable[[list[str]], list[str]]
 DAMAGES: list[tuple[Damage, str]] = [
     (lambda lines: [], r":1: the first line does not describe a run; write one with: pluribus export RUN"),
     (lambda lines: lines[1:], r":1: the first line does not describe a run"),
-    (lambda lines: changed(lines, 1, version=2), r":1: format version 2, this pluribus reads 1"),
+    (lambda lines: changed(lines, 1, version=3), r":1: format version 3, this pluribus reads 1 to 2"),
     (lambda lines: changed(lines, 1, run={"id": "x"}), r":1: .*missing .*'name'"),
     (lambda lines: [*lines[:2], lines[2][:-20], *lines[3:]], r":3: not JSON: .*column"),
     (lambda lines: [*lines[:2], "", "[1]", *lines[3:]], r":4: not a line of an exported run"),
@@ -114,9 +114,14 @@ DAMAGES: list[tuple[Damage, str]] = [
     (lambda lines: changed(lines, 4, attempt_id="x"), r":4: the transcript belongs to 'attempt-c', the line to 'x'"),
     (lambda lines: changed(lines, 2, key={"question_id": "z", "answer": "1"}), r":2: the key belongs to 'z'"),
     (lambda lines: changed(lines, 2, surprise=1), r":2: .*unexpected keyword argument 'surprise'"),
+    (lambda lines: changed(lines, 1, records=5), r":1: a list was expected, not int"),
+    (lambda lines: changed(lines, 2, records=[{"kind": "label", "content": 7}]), r":2: a record of kind 'label' is no"),
+    (lambda lines: changed(lines, 2, records=[{"kind": 3, "content": {}}]), r":2: a record of kind 3 is no object"),
+    (lambda lines: changed(lines, 2, records=[{"kind": "label", "content": {"attempt_id": "x"}}]),
+     r":2: the label 0 belongs to 'x', the line to 'attempt-a'"),
     (lambda lines: [*lines[:2], *lines[3:]], r":3: attempt 2 of the run where 1 was expected"),
     (lambda lines: lines[:-1], r"run\.jsonl: the file has 3 of 4 attempts"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGES, ids=[message for _, message in DAMAGES])
@@ -143,3 +148,78 @@ def test_a_file_that_is_not_there_or_cut_off(full_run: Store, other: Store, tmp_
     with pytest.raises(DataError, match=r"run\.jsonl\.gz:1: the file can not be read"):
         import_jsonl(other, path)
     assert other.runs() == []
+
+
+# --- what later steps kept -------------------------------------------------------------------------------------------
+
+LABELS = [Label("attempt-a", 0, True, checker="key"), Label("attempt-a", 2, False, judge="vllm/J 1a2b"),
+          Label("attempt-a", 3, True, step=1, checker="key")]  # fmt: skip
+SAID = Turn(0, 0, "verdict", (Message("user", "Is it right? ½"),), Completion('{"verdict": true}' * 200, "J"))
+JUDGEMENTS = [
+    Judgement("attempt-b", 0, "critic", "id", 7.0, samples=(7.0, None), turns=(SAID,), notes={"n": [1, None]}),
+    Judgement("attempt-b", 2, "critic", "id", None),
+]
+VERDICTS = [Verdict("pair", "question-b", ("attempt-b", 0), ("attempt-b", 2), "first", "ada", 1.5, note="plain")]
+LEFT = {"at": 1.0, "weights": {"critic": 0.3}, "text": "long " * 1000}
+
+
+@pytest.fixture
+def labelled(full_run: Store) -> Store:
+    """The run with labels, judgements and verdicts, and what a step left under the run's own id."""
+    full_run.put_records("label", [("attempt-a", each) for each in LABELS])
+    full_run.put_records("judgement", [("attempt-b", each) for each in JUDGEMENTS])
+    full_run.put_records("verdict", [("attempt-b", each) for each in VERDICTS])
+    full_run.put_records("left", [("run-1", LEFT)])
+    full_run.put_records("label", [("attempt-of-another-run", Label("attempt-of-another-run", 0, True))])
+    return full_run
+
+
+def kept(store: Store) -> tuple[object, ...]:
+    ids = ["attempt-a", "attempt-b", "run-1", "attempt-of-another-run"]
+    return (
+        store.records("label", Label, ids), store.records("judgement", Judgement, ids),
+        store.records("verdict", Verdict, ids), store.records("left", dict, ids),
+    )  # fmt: skip
+
+
+def test_records_of_every_kind_come_along_in_their_order(labelled: Store, other: Store, tmp_path: Path) -> None:
+    export_jsonl(labelled, "first", tmp_path / "run.jsonl")
+    import_jsonl(other, tmp_path / "run.jsonl")
+    assert kept(other) == (
+        {"attempt-a": LABELS}, {"attempt-b": JUDGEMENTS}, {"attempt-b": VERDICTS}, {"run-1": [LEFT]},
+    )  # fmt: skip
+    export_jsonl(other, "first", tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "run.jsonl").read_bytes()
+    assert import_jsonl(other, tmp_path / "run.jsonl").differing == 0
+    other.put_records("label", [("attempt-a", LABELS[0])])
+    export_jsonl(other, "first", tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "run.jsonl").read_bytes(), "nothing stands twice"
+
+
+def test_labels_made_elsewhere_come_to_the_run_that_is_here(labelled: Store, other: Store, tmp_path: Path) -> None:
+    first = labelled.get_transcript("attempt-a")
+    assert first is not None
+    other.put_transcript(first)
+    other.put_records("label", [("attempt-a", LABELS[1])])
+    export_jsonl(labelled, "first", tmp_path / "run.jsonl")
+    assert import_jsonl(other, tmp_path / "run.jsonl").kept == 1
+    assert other.records("label", Label, ["attempt-a"]) == {"attempt-a": [LABELS[1], LABELS[0], LABELS[2]]}
+
+
+def test_labels_of_other_turns_stay_out(
+    labelled: Store, other: Store, tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    other.put_transcript(transcript("a", text="I say 8. "))
+    export_jsonl(labelled, "first", tmp_path / "run.jsonl")
+    imported = import_jsonl(other, tmp_path / "run.jsonl")
+    assert (imported.kept, imported.differing) == (1, 1)
+    assert kept(other) == ({}, {"attempt-b": JUDGEMENTS}, {"attempt-b": VERDICTS}, {})
+
+
+def test_a_file_of_version_1_is_read(full_run: Store, other: Store, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    export_jsonl(full_run, "first", path)
+    path.write_text("".join(f"{line}\n" for line in changed(path.read_text().splitlines(), 1, version=1)))
+    assert import_jsonl(other, path).attempts == 4
+    run = full_run.run("first")
+    assert list(attempts_of(other, run)) == list(attempts_of(full_run, run))

@@ -7,9 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from pluribus import cli
+from pluribus.cli import _labelled as _answers
 from pluribus.cli import _screen
+from pluribus.cli._label_screen import said
 from pluribus.cli._stores import reading
+from pluribus.engines.asyncio import block
 from pluribus.errors import ConfigError
+from pluribus.label import settle
 from pluribus.load import load
 from pluribus.panel import Panel
 from pluribus.run import panel
@@ -24,7 +28,7 @@ _FOREIGN: Mapping[str, str] = {"agent-scaling": "agent_scaling", "agentark": "ag
 
 def export(run: str, format: str, path: Path, home: Path | None) -> int:
     """Writes the run and says what is where."""
-    check_place(path, folder=format not in ("jsonl", "replay"))
+    check_place(path, folder=format not in ("jsonl", "replay", "agentark-labeled"))
     with reading(run, home) as (store, found):
         name = store.run(found).name
         lines = _foreign(store, found, format, path) if format in _FOREIGN else _WRITERS[format](store, found, path)
@@ -56,7 +60,19 @@ def _replay(store: Store, run: str, path: Path) -> list[str]:
     return [f"replay/{path}#{name}" for name in export_replay(store, run, path)]
 
 
-_WRITERS = {"jsonl": _jsonl, "parquet": _parquet, "replay": _replay}
+def _labelled(store: Store, run: str, path: Path) -> list[str]:
+    """Every answer that a key, tests or stored labels decide about."""
+    source = _answers.of_run(store, run)
+    labels = block(_answers.known(source))
+    if not any(correct is not None for several in labels.values() for correct in settle(several).values()):
+        raise ConfigError(
+            f"no answer of run {source.name} is labelled, and no key decides",
+            hint=f"label it with: pluribus label {source.name} --judge MODEL",
+        )
+    return [said(_answers.write(source, labels, path))]
+
+
+_WRITERS = {"jsonl": _jsonl, "parquet": _parquet, "replay": _replay, "agentark-labeled": _labelled}
 
 
 def _foreign(store: Store, run: str, format: str, path: Path) -> list[str]:

@@ -14,12 +14,12 @@ def export(
     run: Annotated[str, Argument(help="A run's name or id.", metavar="RUN")],
     out: Annotated[Path, Option(help="File to write (.gz compresses); a folder for parquet.", metavar="PATH")],
     format: Annotated[
-        Literal["jsonl", "parquet", "replay", "agent-scaling", "agentark"],
+        Literal["jsonl", "parquet", "replay", "agent-scaling", "agentark", "agentark-labeled"],
         Option(
             metavar="NAME",
             help="jsonl: everything, to import again. parquet: flat tables of attempts, turns and decisions. "
             "replay: the outputs alone, to vote on again without the models. agent-scaling, agentark: as those codes "
-            "write it; a folder gets their own file names.",
+            "write it; a folder gets their own file names. agentark-labeled: every answer with its label.",
         ),
     ] = "jsonl",
     home: Home = None,

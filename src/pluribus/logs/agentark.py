@@ -3,8 +3,12 @@
 A line has the data set's keys (`query`, `gt`, `tag`, `source`), `response` or `error`, and `token_stats`: model →
 `num_llm_calls`, `prompt_tokens`, `completion_tokens`. A debate's response holds blocks `===== Solution i =====` (older
 form `Solution i:`): each agent's last answer, and last of all what was made of them, which is the council's answer.
-Labelled files have `solutions` with `id`, `text`, `is_correct`. Their place is
-`results/<dataset>/<model>/<method>_infer.jsonl`. Files written here add `id`, `kind`, `choices` and `labels`.
+Their place is `results/<dataset>/<model>/<method>_infer.jsonl`. Files written here add `id`, `kind`, `choices`,
+`labels` and `context`.
+
+Labelled files have `solutions` with `id`, `text`, `is_correct`, and `labels`, the same verdicts as a list. Those
+written here hold every answer of every round, and no decision: a solution adds `agent`, `model`, `round`, `sample` and
+`by`, who says so; a line adds `label_set`, since `labels` is taken.
 
 Source: Luo et al. 2026, arXiv 2602.03955.
 """
@@ -15,7 +19,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,6 +69,16 @@ class _Said:
     """What was made of several texts."""
     verdicts: tuple[bool | None, ...]
     """Of the agents, then of the decision, where the file is labelled."""
+    places: tuple[_Place, ...] = ()
+    """Where each text stands; empty where the line does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    agent: str
+    model: str
+    round: int
+    sample: int
 
 
 @dataclass(slots=True)
@@ -82,12 +96,8 @@ def read(path: Path) -> list[Recording]:
     most = max(len(line.texts) for line in lines)
     file.omitted[UNEVEN] += sum(0 < len(line.texts) < most for line in lines)
     pairs = _questions(lines, _task(path, lines))
-    agents, model = _agents(path, lines, most)
-    outputs = [
-        Output(line.id, agent, text, 0, 0, correct=verdict)
-        for line in lines
-        for agent, text, verdict in zip(agents, line.texts, _padded(line.verdicts, most), strict=False)
-    ]
+    models = _placed(lines) or _unplaced(path, lines, most)
+    outputs = [output for line in lines for output in _outputs(line, list(models))]
     decided = [(pair[0], line) for pair, line in zip(pairs, lines, strict=True) if line.decision is not None]
     return [
         Recording(
@@ -95,20 +105,34 @@ def read(path: Path) -> list[Recording]:
             source=str(path),
             task=pairs[0][0].task,
             pairs=tuple(pairs),
-            agents=tuple(agents),
+            agents=tuple(models),
             outputs=tuple(outputs),
             decided={question.id: read_answer(question, line.decision or "") for question, line in decided},
             decided_correct={q.id: line.verdicts[-1] for q, line in decided if len(line.verdicts) > len(line.texts)},
             omitted={reason: number for reason, number in file.omitted.items() if number},
-            models=dict.fromkeys(agents, model),
+            models=models,
             usage={line.id: usage for line in lines if (usage := _usage(line.row)) is not None},
             settings=_settings(path),
         )
     ]
 
 
-def _padded(verdicts: Sequence[bool | None], n: int) -> list[bool | None]:
-    return [*verdicts, *[None] * (n - len(verdicts))]
+def _outputs(line: _Said, agents: Sequence[str]) -> Iterator[Output]:
+    """The agents' texts, each at its place, or each another agent's."""
+    verdicts = [*line.verdicts, *[None] * (len(line.texts) - len(line.verdicts))]
+    places = line.places or [_Place(agent, "", 0, 0) for agent in agents]
+    for place, text, verdict in zip(places, line.texts, verdicts, strict=False):
+        yield Output(line.id, place.agent, text, place.round, place.sample, correct=verdict)
+
+
+def _placed(lines: Sequence[_Said]) -> dict[str, str]:
+    """Agent → model, where the lines say; empty where they do not."""
+    return {place.agent: place.model for line in lines for place in line.places}
+
+
+def _unplaced(path: Path, lines: Sequence[_Said], n: int) -> dict[str, str]:
+    agents, model = _agents(path, lines, n)
+    return dict.fromkeys(agents, model)
 
 
 # --- lines -----------------------------------------------------------------------------------------------------------
@@ -136,6 +160,9 @@ def _said(row: Row, file: _File) -> _Said:
         texts, verdicts = _solutions(response) if isinstance(response, str) else [], []
     if not texts:
         file.omitted[ERRORS if row.get("error") else NO_RESPONSE] += 1
+    places = _places(solutions)
+    if places:
+        return _Said(id, row, tuple(texts), None, tuple(verdicts), places)
     if len(texts) < 2:
         return _Said(id, row, tuple(texts), None, tuple(verdicts))
     return _Said(id, row, tuple(texts[:-1]), texts[-1], tuple(verdicts))
@@ -150,6 +177,21 @@ def _labelled(solutions: Sequence[Any], labels: Any) -> tuple[list[str], list[bo
     marks = labels if isinstance(labels, list) and len(labels) == len(there) else [None] * len(there)
     verdicts = [one.get("is_correct", mark) for one, mark in zip(there, marks, strict=True)]
     return [one["text"] for one in there], [bool(v) if isinstance(v, bool | int) else None for v in verdicts]
+
+
+def _places(solutions: Any) -> tuple[_Place, ...]:
+    """Where the solutions stand, if each of them says so."""
+    there = [one for one in solutions if isinstance(one, dict)] if isinstance(solutions, list) else []
+    found = [
+        _Place(one["agent"], str(one.get("model", one["agent"])), one["round"], one.get("sample", 0))
+        for one in there
+        if isinstance(one.get("agent"), str) and _is_count(one.get("round")) and _is_count(one.get("sample", 0))
+    ]
+    return tuple(found) if len(found) == len(there) else ()
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _solutions(response: str) -> list[str]:
@@ -194,14 +236,18 @@ def _gold(row: Row) -> str | None:
 
 def _pair(line: _Said, key: str | None, task: str, kind: Any, options: tuple[str, ...]) -> tuple[Question, Key | None]:
     row = line.row
-    choices, labels = _strings(row.get("choices")), _strings(row.get("labels"))
+    choices, labels = _strings(row.get("choices")), _strings(row.get("label_set")) or _strings(row.get("labels"))
     if row.get("kind") in KINDS:
         kind, options = row["kind"], choices
     about = {name: value for name in ("tag", "source") if (value := row.get(name)) is not None}
     question = Question(
-        line.id, task, row["query"], kind, options, labels if kind == "label" else (), metadata=about
+        line.id, task, row["query"], kind, options, labels if kind == "label" else (), _text(row.get("context")), about
     )  # fmt: skip
     return question, key_of(question, key)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _strings(value: Any) -> tuple[str, ...]:
@@ -275,8 +321,16 @@ def write(panel: Panel, questions: Mapping[str, tuple[Question, Key | None]], pa
     with writing(target) as file:
         for item in panel.items:
             line = _line(panel, item, *questions[item.question_id])
-            file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+            file.write(_encoded(line))
     return [str(target)]
+
+
+def _encoded(line: Mapping[str, Any]) -> bytes:
+    """One line of UTF-8; a text with half a surrogate pair, which that can not hold, in escapes."""
+    try:
+        return json.dumps(line, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(line).encode() + b"\n"
 
 
 def place_of(panel: Panel) -> Path:
@@ -298,14 +352,19 @@ def _safe(name: str) -> str:
 def _line(panel: Panel, item: Item, question: Question, key: Key | None) -> dict[str, Any]:
     gold = key.answer if key is not None and key.answer is not None else item.key
     line: dict[str, Any] = {"query": question.text, "gt": gold, "tag": [panel.task], "source": panel.task}
-    line |= {"id": question.id, "kind": question.kind}
-    line |= {"choices": list(question.choices)} if question.choices else {}
-    line |= {"labels": list(question.labels)} if question.labels else {}
+    line |= _about(question, "labels")
     texts = [word.text if word else "" for word in standing(item)]
     if item.failed or not texts:
         return {**line, "error": "the attempt failed", "token_stats": _counts(panel, item)}
     response = texts[0] if len(texts) == 1 else _blocks([*texts, _decision(question, item.decided)])
     return {**line, "response": response, "token_stats": _counts(panel, item)}
+
+
+def _about(question: Question, labels: str) -> dict[str, Any]:
+    """What this form does not know and we would miss; `labels` is the name of the label set."""
+    line: dict[str, Any] = {"id": question.id, "kind": question.kind}
+    parts = {"choices": list(question.choices), labels: list(question.labels), "context": question.context}
+    return line | {name: value for name, value in parts.items() if value}
 
 
 def _decision(question: Question, decided: str | None) -> str:
@@ -327,3 +386,48 @@ def _counts(panel: Panel, item: Item) -> dict[str, dict[str, int | None]]:
     used = {"num_llm_calls": item.usage.calls, "prompt_tokens": item.usage.prompt_tokens,
             "completion_tokens": item.usage.completion_tokens}  # fmt: skip
     return {models[0] if len(models) == 1 else "all models": used}
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """One answer with its label."""
+
+    text: str
+    correct: bool
+    agent: str
+    model: str
+    round: int = 0
+    sample: int = 0
+    by: str | None = None
+    """Who says so: the checker or the judge."""
+
+
+Labelled = tuple[Question, Key | None, Sequence[Solution]]
+
+
+def write_labelled(rows: Iterable[Labelled], path: Path) -> None:
+    """Writes questions with labelled solutions to a file; `read` gives back every solution, label and place."""
+    with writing(path) as file:
+        for question, key, solutions in rows:
+            line = _labelled_line(question, key, solutions)
+            file.write(_encoded(line))
+
+
+def _labelled_line(question: Question, key: Key | None, solutions: Sequence[Solution]) -> dict[str, Any]:
+    tag, source = question.metadata.get("tag", [question.task]), question.metadata.get("source", question.task)
+    return {
+        "query": question.text,
+        "gt": key.answer if key is not None else None,
+        "solutions": [_solution(place, one) for place, one in enumerate(solutions, 1)],
+        "labels": [one.correct for one in solutions],
+        "tag": tag,
+        "source": source,
+        **_about(question, "label_set"),
+    }
+
+
+def _solution(place: int, one: Solution) -> dict[str, Any]:
+    line: dict[str, Any] = {"id": place, "text": one.text, "is_correct": one.correct}
+    line |= {"agent": one.agent, "model": one.model, "round": one.round}
+    line |= {"sample": one.sample} if one.sample else {}
+    return line | ({"by": one.by} if one.by else {})

@@ -1,7 +1,8 @@
 """A run out of one workspace and into another, as JSONL that loses nothing.
 
-The file begins with one line about the run; every other line is one attempt with all that belongs to it.
-Each line carries the hash of the rest of it, so a line that was changed on the way is found.
+The file begins with one line about the run; every other line is one attempt with all that belongs to it: transcript,
+decisions, and whatever later steps kept about it (labels, judgements, rewards, verdicts, …). Each line carries the
+hash of the rest of it, so a line that was changed on the way is found.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,13 +19,17 @@ from typing import Any, TypeVar
 
 from pluribus.codec import build, content_id, plain
 from pluribus.errors import DataError
+from pluribus.store.blobs import unpack
 from pluribus.store.files import write_line, writing
+from pluribus.store.reader import Reader
 from pluribus.store.workspace import RunRow, Store
 from pluribus.types import Decision, Key, Question, Transcript
 
 T = TypeVar("T")
 FORMAT = "pluribus-run"
-VERSION = 1
+VERSION = 2
+_READS = (1, 2)
+"""Version 1 knew no records."""
 CHUNK = 200
 """Attempts in memory at once."""
 
@@ -40,6 +46,7 @@ class StoredAttempt:
     transcript: Transcript | None = None
     """None: not asked yet."""
     decisions: tuple[StoredDecision, ...] = ()
+    records: tuple[StoredRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +56,22 @@ class StoredDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """What a later step kept: its kind is its place in the store, its content is plain."""
+
+    kind: str
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Imported:
     run: RunRow
     attempts: int
     kept: int
     """Attempts the workspace had finished before; they stay as they were."""
+    differing: int = 0
+    """Of these, the ones with other turns than the file has: labels and the like of the file are not theirs, and stay
+    out."""
 
 
 def attempts_of(store: Store, run: RunRow) -> Iterator[StoredAttempt]:
@@ -62,11 +80,33 @@ def attempts_of(store: Store, run: RunRow) -> Iterator[StoredAttempt]:
     places = enumerate(store.run_attempts(run.id))
     while chunk := list(islice(places, CHUNK)):
         transcripts = {t.attempt.id: t for t in store.transcripts(attempt_id for _, (attempt_id, _) in chunk)}
+        records = _records(store, [attempt_id for _, (attempt_id, _) in chunk])
         for position, (attempt_id, question_id) in chunk:
             question, key = questions.get(question_id, (None, None))
             decisions = tuple(StoredDecision(*pair) for pair in store.all_decisions(attempt_id))
-            transcript = transcripts.get(attempt_id)
-            yield StoredAttempt(position, attempt_id, question_id, question, key, transcript, decisions)
+            transcript, kept = transcripts.get(attempt_id), tuple(records.get(attempt_id, ()))
+            yield StoredAttempt(position, attempt_id, question_id, question, key, transcript, decisions, kept)
+
+
+_RECORDS = (
+    "SELECT r.attempt_id, r.kind, r.record FROM json_each(?) AS wanted "
+    "CROSS JOIN records AS r ON r.attempt_id = wanted.value ORDER BY wanted.key, r.rowid"
+)
+
+
+def _records(store: Store, ids: Iterable[str]) -> dict[str, list[StoredRecord]]:
+    """Id → everything kept under it, of whatever kind, in the order it was first put."""
+    found: dict[str, list[StoredRecord]] = {}
+    store.flush()
+    with closing(Reader(store.path)) as reader:
+        for id, kind, blob in reader.rows_of(_RECORDS, ids):
+            found.setdefault(id, []).append(StoredRecord(kind, unpack(dict, blob, f"{kind} of {id}")))
+    return found
+
+
+def _put(store: Store, id: str, records: Iterable[StoredRecord]) -> None:
+    for record in records:
+        store.put_records(record.kind, [(id, record.content)])
 
 
 def export_jsonl(store: Store, run: str, path: Path) -> int:
@@ -77,10 +117,17 @@ def export_jsonl(store: Store, run: str, path: Path) -> int:
     row = store.run(run)
     places = store.run_attempts(row.id)
     with writing(path) as file:
-        write_line(file, _signed({"format": FORMAT, "version": VERSION, "attempts": len(places), "run": plain(row)}))
+        write_line(file, _signed(_first(store, row, len(places))))
         for attempt in attempts_of(store, row):
             write_line(file, _signed(plain(attempt)))
     return len(places)
+
+
+def _first(store: Store, row: RunRow, attempts: int) -> dict[str, Any]:
+    """The line about the run, with what is kept under its own id."""
+    line = {"format": FORMAT, "version": VERSION, "attempts": attempts, "run": plain(row)}
+    own = plain(_records(store, [row.id]).get(row.id, []))
+    return line | ({"records": own} if own else {})
 
 
 def _signed(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,32 +141,46 @@ def import_jsonl(store: Store, path: Path) -> Imported:
     """
     lines = _lines(path)
     number, head = next(lines, (1, {}))
-    run = _head(f"{path}:{number}", head)
+    run, own = _head(f"{path}:{number}", head)
     places: list[tuple[str, str, int]] = []
-    kept = 0
+    kept = differing = 0
     attempts = (_attempt(f"{path}:{number}", at, line) for at, (number, line) in enumerate(lines))
     while chunk := list(islice(attempts, CHUNK)):
         places += [(one.attempt_id, one.question_id, one.position) for one in chunk]
-        kept += _keep(store, chunk)
+        here, others = _keep(store, chunk)
+        kept, differing = kept + here, differing + others
     if len(places) != head.get("attempts"):
         raise DataError(
             f"{path}", f"the file has {len(places)} of {head.get('attempts')} attempts", hint="export it again"
         )
     store.put_run(run, places)
-    return Imported(run, len(places), kept)
+    if not differing:
+        _put(store, run.id, own)
+    return Imported(run, len(places), kept, differing)
 
 
-def _keep(store: Store, attempts: Sequence[StoredAttempt]) -> int:
-    """Puts the attempts that are not finished here; how many were."""
+def _keep(store: Store, attempts: Sequence[StoredAttempt]) -> tuple[int, int]:
+    """Puts the attempts that are not finished here, and what belongs to them; how many were, and how many of these
+    with other turns."""
     here = store.statuses(one.attempt_id for one in attempts)
     store.put_questions((one.question, one.key) for one in attempts if one.question is not None)
-    new = [one for one in attempts if here.get(one.attempt_id, "failed") == "failed"]
-    for one in new:
-        if one.transcript is not None:
-            store.put_transcript(one.transcript)
-        for stored in one.decisions:
-            store.put_decision(stored.decision, stored.tie)
-    return len(attempts) - len(new)
+    old = [one for one in attempts if here.get(one.attempt_id, "failed") != "failed"]
+    for one in attempts:
+        if here.get(one.attempt_id, "failed") == "failed":
+            _keep_whole(store, one)
+    mine = {transcript.attempt.id: transcript for transcript in store.transcripts(one.attempt_id for one in old)}
+    same = [one for one in old if mine[one.attempt_id] == one.transcript]
+    for one in same:
+        _put(store, one.attempt_id, one.records)
+    return len(old), len(old) - len(same)
+
+
+def _keep_whole(store: Store, one: StoredAttempt) -> None:
+    if one.transcript is not None:
+        store.put_transcript(one.transcript)
+    for stored in one.decisions:
+        store.put_decision(stored.decision, stored.tie)
+    _put(store, one.attempt_id, one.records)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -148,12 +209,21 @@ def _verified(place: str, raw: bytes) -> dict[str, Any]:
     return line
 
 
-def _head(place: str, line: Mapping[str, Any]) -> RunRow:
+def _head(place: str, line: Mapping[str, Any]) -> tuple[RunRow, tuple[StoredRecord, ...]]:
+    """The run, and what is kept under its own id."""
     if line.get("format") != FORMAT:
         raise DataError(place, "the first line does not describe a run", hint="write one with: pluribus export RUN")
-    if line.get("version") != VERSION:
-        raise DataError(place, f"format version {line.get('version')}, this pluribus reads {VERSION}")
-    return _built(place, RunRow, line.get("run"))
+    if line.get("version") not in _READS:
+        raise DataError(place, f"format version {line.get('version')}, this pluribus reads {_READS[0]} to {_READS[-1]}")
+    own = _built(place, tuple[StoredRecord, ...], line.get("records", []))
+    _check_records(place, own)
+    return _built(place, RunRow, line.get("run")), own
+
+
+def _check_records(place: str, records: Iterable[StoredRecord]) -> None:
+    for record in records:
+        if not isinstance(record.kind, str) or not isinstance(record.content, dict):
+            raise DataError(place, f"a record of kind {record.kind!r} is no object", hint="export it again")
 
 
 def _attempt(place: str, position: int, line: Mapping[str, Any]) -> StoredAttempt:
@@ -162,12 +232,14 @@ def _attempt(place: str, position: int, line: Mapping[str, Any]) -> StoredAttemp
         raise DataError(
             place, f"attempt {one.position} of the run where {position} was expected", hint="export it again"
         )
+    _check_records(place, one.records)
     claimed = {
         "question": (one.question_id, one.question and one.question.id),
         "key": (one.question_id, one.key and one.key.question_id),
         "transcript": (one.attempt_id, one.transcript and one.transcript.attempt.id),
         "transcript's question": (one.question_id, one.transcript and one.transcript.attempt.question_id),
         **{f"decision {n}": (one.attempt_id, d.decision.attempt_id) for n, d in enumerate(one.decisions)},
+        **{f"{r.kind} {n}": (one.attempt_id, r.content.get("attempt_id")) for n, r in enumerate(one.records)},
     }
     for what, (expected, found) in claimed.items():
         if found is not None and found != expected:
