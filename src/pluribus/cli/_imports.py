@@ -110,6 +110,8 @@ def _export(path: Path, home: Path | None) -> None:
     with Store.open(home) as store:
         found = import_jsonl(store, path)
     kept = f", {found.kept:,} of them were here already" if found.kept else ""
+    if found.differing:
+        kept += f"; {found.differing:,} with other turns here: their labels and judgements stay out"
     _say(f"imported {found.run.name}: {_screen.plural(found.attempts, 'attempt')}{kept}")
 
 
