@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pluribus.agents import Agent, SeatPlan, approximate_tokens, plan, seats
@@ -66,6 +68,21 @@ def test_embedded_personas_differ_in_name_words_and_style(name: str) -> None:
     assert len(people) == 5
     for part in ("name", "prompt", "style"):
         assert len({getattr(person, part) for person in people}) == 5
+
+
+async def test_wishes_reach_the_request_and_the_turn_is_what_comes_back() -> None:
+    backend = Scripted(lambda request: "True")
+    agent = Agent(Seat(0, "agent 1", "scripted/x"), backend, dialect("standard"))
+    bound = agent.at(Question("q", "t", "Is it so?", "boolean"), 0)
+    told = await bound.speak("answer", top_logprobs=5)
+    read = await bound.speak("answer", continuation="It is so")
+    assert [(request.top_logprobs, request.continuation) for request in backend.seen] == [(5, None), (0, "It is so")]
+    assert told.completion is not None and told.completion.top_logprobs is not None
+    assert "True" in told.completion.top_logprobs[0]
+    assert read.text == "It is so" and read.completion is not None and read.completion.logprobs is not None
+    await bound.speak("answer")
+    plain = backend.seen[-1]
+    assert plain == replace(backend.seen[0], top_logprobs=0, sampling=plain.sampling)
 
 
 async def test_a_context_is_cut_to_the_models_window_and_the_question_is_not() -> None:

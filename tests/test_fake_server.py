@@ -100,6 +100,29 @@ def test_echo_and_constant_and_token_counts() -> None:
         assert said(server.url) == "yes"
 
 
+def test_log_probabilities_have_the_shape_of_openai_and_vllm() -> None:
+    said = {"role": "assistant", "content": "perhaps so"}
+    asked = {"messages": [{"role": "user", "content": "is it?"}, said], "prompt_logprobs": 1, "max_tokens": 1}
+    with FakeServer(answers="constant", text="Yes indeed") as server:
+        choice = json.loads(post(server.url, logprobs=True, top_logprobs=2)[2])["choices"][0]
+        given = json.loads(post(server.url, continue_final_message=True, **asked)[2])
+        closed = json.loads(post(server.url, **asked)[2])
+    first, second = choice["logprobs"]["content"]
+    assert (first["token"], second["token"], len(first["top_logprobs"])) == ("Yes", "indeed", 2)
+    assert first["top_logprobs"][0] == {"token": "Yes", "logprob": -0.375, "bytes": [89, 101, 115]}
+    start, *places = given["prompt_logprobs"]
+    own = [max(place.values(), key=lambda one: one["rank"]) for place in places]
+    assert start is None and [one["decoded_token"] for one in own[-3:]] == ["<|assistant|>", "perhaps", " so"]
+    assert own[-2]["logprob"] == -0.875 and {one["rank"] for one in places[-2].values()} == {1, 7}
+    assert closed["prompt_logprobs"][-1].keys() and len(closed["prompt_logprobs"]) == len(given["prompt_logprobs"]) + 1
+
+
+def test_a_server_that_gives_no_log_probabilities() -> None:
+    with FakeServer(logprobs=False) as server:
+        reply = json.loads(post(server.url, logprobs=True, top_logprobs=2, prompt_logprobs=1)[2])
+    assert "logprobs" not in reply["choices"][0] and reply["prompt_logprobs"] is None
+
+
 def test_embeddings_depend_on_the_text_alone_and_come_in_both_encodings() -> None:
     with FakeServer() as server:
         status, reply = embedded(server.url, ["two pears", "one apple"])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pluribus.backends import Backend, Request, connect, parse
+from pluribus.backends import Backend, Request, call_seed, connect, parse
 from pluribus.backends._prices import Price, cost
 from pluribus.backends.scripted import Scripted
 from pluribus.errors import (
@@ -125,6 +125,24 @@ def test_key_is_the_content_of_the_call() -> None:
     keys = [call_key("m", request) for request in other]
     assert {call_key("m", request) for request in same} == {call_key("m", base)}
     assert len({call_key("m", base), call_key("n", base), *keys}) == len(other) + 2
+
+
+def test_keys_and_seeds_of_calls_that_ask_for_a_text_only_never_change() -> None:
+    """Literal, because stores are full of them."""
+    messages = (Message("system", "Be brief."), Message("user", "2 + 2?"))
+    plain = Request(messages, Sampling(temperature=0.7, stop=("\n",), seed=3), sample=2)
+    formed = Request(messages[1:], Sampling(), schema={"type": "object"})
+    assert call_key("openai/m", plain) == "0c6ba8b7177deebdbded82c247ac10de"
+    assert call_key("openai/m", formed) == "75b455988a76090a4ee077c4c84b2f5f"
+    assert [call_seed(7, "openai/m", request) for request in (plain, formed)] == [890691454, 300006631]
+
+
+def test_what_else_is_asked_for_is_another_call() -> None:
+    wishes = [{"top_logprobs": 1}, {"top_logprobs": 11}, {"continuation": ""}, {"continuation": "4"}]
+    wishes += [{"top_logprobs": 1, "continuation": "4"}, {"continuation": "4\0top_logprobs\x001"}]
+    requests = [ask(), *(ask(**one) for one in wishes), ask(schema={}), ask(schema={}, top_logprobs=1)]
+    assert len({call_key("m", request) for request in requests}) == len(requests)
+    assert len({call_seed(0, "m", request) for request in requests}) == len(requests)
 
 
 def test_key_takes_any_text_and_reads_1_as_1_0() -> None:
@@ -465,6 +483,15 @@ async def test_usage_above_the_reservation_is_counted() -> None:
     assert budget.spent_tokens == 11_000
     with pytest.raises(BudgetExceeded):
         await Budgeted(probe, budget).complete(ask())
+
+
+async def test_a_given_reply_is_part_of_the_prompt_and_nothing_is_reserved_for_another() -> None:
+    budget = Budget(tokens=300)
+    probe = Probe(lambda r: Completion("4", "m", prompt_tokens=100, completion_tokens=1))
+    with pytest.raises(BudgetExceeded, match="may take 451"):
+        await Budgeted(probe, budget).complete(ask(continuation="4" * 300))
+    await Budgeted(probe, budget).complete(ask(continuation="4" * 100, max_tokens=4096))
+    assert (probe.sent, budget.spent_tokens) == (1, 101)
 
 
 async def test_usage_that_is_not_told_counts_as_reserved() -> None:

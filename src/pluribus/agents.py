@@ -78,6 +78,8 @@ class Agent:
         peers: Sequence[Peer] = (),
         form: Form | None = None,
         after: Sequence[Message] = (),
+        top_logprobs: int = 0,
+        continuation: str | None = None,
         **fields: str,
     ) -> Turn:
         """One call: the named prompt in this seat's dialect → a Turn. A model that fails gives a failed Turn.
@@ -88,6 +90,8 @@ class Agent:
             own: this agent's last text; peers: the others' texts.
             form: what the reply is to look like; a reply that is not so says why in `unread`.
             after: the conversation so far, which this prompt goes on; the persona has spoken there already.
+            top_logprobs: for so many of the likeliest tokens at each place the log-probability is wanted, at most 20.
+            continuation: nothing is generated; the text of the turn, with the log-probabilities of its tokens.
 
         Raises:
             BudgetExceeded: the attempt can not be finished as asked.
@@ -102,7 +106,8 @@ class Agent:
         messages = (*after, *self._fitting(asked, after))
         draw = self.seat.sample + sample
         schema = form.schema if form else None
-        request = Request(messages, self.seat.sampling, draw, self.question.id, round, schema)
+        wishes = (schema, top_logprobs, continuation)
+        request = Request(messages, self.seat.sampling, draw, self.question.id, round, *wishes)
         if request.sampling.seed is None:
             seed = call_seed(self.seed, self.backend.model, request)
             request = replace(request, sampling=replace(request.sampling, seed=seed))

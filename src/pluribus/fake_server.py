@@ -20,7 +20,9 @@ import dataclasses
 import hashlib
 import http.client
 import json
+import math
 import os
+import random
 import re
 import signal
 import struct
@@ -34,7 +36,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pluribus.backends import Request
-from pluribus.backends.scripted import SCRIPTS, Draws, heavy_tailed
+from pluribus.backends.scripted import SCRIPTS, Draws, heavy_tailed, likeliest, word_logprob
 from pluribus.errors import ConfigError, UnknownName
 from pluribus.types import Message, Sampling
 
@@ -75,6 +77,8 @@ class Behaviour:
     """Thinks aloud in the `reasoning_content` field (`field`) or in `<think>` tags (`think`)."""
     guided: str = "follows"
     """What becomes of a JSON schema in `response_format`: one of GUIDED."""
+    logprobs: bool = True
+    """Gives log-probabilities when asked: `logprobs` with `top_logprobs` as OpenAI, `prompt_logprobs` as vLLM."""
     rejecting: tuple[str, ...] = ()
     """Models that refuse `temperature`, `top_p` and `max_tokens`, as reasoning models do."""
     models: tuple[str, ...] = ()
@@ -179,8 +183,9 @@ def _completion(behaviour: Behaviour, body: dict[str, Any], kind: str, draws: Dr
         message["content"] = None
     finish = "length" if limit < len(words) else "stop"
     choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": finish}
-    if body.get("logprobs"):
-        choice["logprobs"] = {"content": [{"token": word, "logprob": -len(word) / 8} for word in words[:limit]]}
+    if body.get("logprobs") and behaviour.logprobs:
+        top, rng = int(body.get("top_logprobs") or 0), random.Random(json.dumps([body["model"], body["messages"]]))
+        choice["logprobs"] = {"content": [_place(word, top, rng) for word in words[:limit]]}
     prompt_tokens = sum(_text(message).count(" ") + 1 for message in body["messages"])
     thought_tokens = len(thoughts.split())
     completion_tokens = min(limit, len(words)) + thought_tokens
@@ -190,6 +195,7 @@ def _completion(behaviour: Behaviour, body: dict[str, Any], kind: str, draws: Dr
         "created": 0,
         "model": "another-model" if kind == "wrong_model" else body["model"],
         "choices": [] if kind == "empty_choices" else [choice],
+        "prompt_logprobs": _prompt_logprobs(behaviour, body),
         "usage": {
             "prompt_tokens": prompt_tokens,
             "completion_tokens": completion_tokens,
@@ -197,6 +203,44 @@ def _completion(behaviour: Behaviour, body: dict[str, Any], kind: str, draws: Dr
             "completion_tokens_details": {"reasoning_tokens": thought_tokens},
         },
     }
+
+
+def _place(word: str, top: int, rng: random.Random) -> dict[str, Any]:
+    """A generated word and what might have stood there, as OpenAI writes it."""
+    return {
+        **_scored(word, word_logprob(word)),
+        "top_logprobs": [_scored(*one) for one in likeliest(word, top, rng).items()],
+    }
+
+
+def _scored(word: str, logprob: float) -> dict[str, Any]:
+    return {"token": word, "logprob": logprob, "bytes": list(word.encode())}
+
+
+def _prompt_logprobs(behaviour: Behaviour, body: dict[str, Any]) -> list[dict[str, Any] | None] | None:
+    """Every token of the prompt, the first without, as vLLM writes it: by id, and with the likeliest token where that
+    is another one."""
+    if not body.get("prompt_logprobs") or not behaviour.logprobs:
+        return None
+    *before, last = body["messages"]
+    heads = [f"<|{message.get('role')}|>{_text(message)}<|end|>" for message in before]
+    pieces = [*(piece for head in heads for piece in _pieces(head)), "<|assistant|>", *_pieces(_text(last))]
+    if not body.get("continue_final_message"):
+        pieces.append("<|end|>")
+    return [None, *map(_prompt_place, pieces[1:])]
+
+
+def _pieces(text: str) -> list[str]:
+    """Words with the space before them."""
+    return re.findall(r"\s*\S+|\s+", text)
+
+
+def _prompt_place(piece: str) -> dict[str, Any]:
+    logprob = word_logprob(piece.strip())
+    first = logprob > -math.log(2)
+    itself = {"logprob": logprob, "rank": 1 if first else 7, "decoded_token": piece}
+    best = {"logprob": math.log1p(-math.exp(logprob)), "rank": 1, "decoded_token": " the"}
+    return {str(len(piece)): itself} if first else {str(len(piece)): itself, "0": best}
 
 
 def _embeddings(behaviour: Behaviour, body: dict[str, Any], kind: str, draws: Draws) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, Protocol
 
-from pluribus.backends import Backend, Request
+from pluribus.backends import Backend, Request, extras
 from pluribus.backends._prices import Price, cost, worst_case
 from pluribus.errors import (
     BackendError,
@@ -198,7 +198,8 @@ Flights = MutableMapping[str, Flight]
 
 
 def call_key(model: str, request: Request) -> str:
-    """The content of a call: model, messages, sampling with its seed, and sample index; ids and round are left out.
+    """The content of a call: model, messages, sampling with its seed, sample index, and what else is asked for; ids and
+    round are left out.
 
     Every part goes into the hash with its length, so no two requests run into each other.
 
@@ -227,6 +228,7 @@ def call_key(model: str, request: Request) -> str:
         digest.update(content)
     if request.schema is not None:
         digest.update(b"\0schema\0" + json.dumps(request.schema, sort_keys=True).encode())
+    digest.update(extras(request))
     return digest.hexdigest()[:32]
 
 
@@ -631,7 +633,8 @@ def prompt_bound(request: Request) -> int:
     A byte-level or byte-fallback tokenizer makes no more tokens than the text has UTF-8 bytes; the chat template adds
     the role's marks to each message and may add a system message of its own, for which 16 and 128 are allowed.
     """
-    texts = sum(len(message.content.encode("utf-8", "surrogatepass")) for message in request.messages)
+    said = [message.content for message in request.messages]
+    texts = sum(len(text.encode("utf-8", "surrogatepass")) for text in (*said, request.continuation or ""))
     return texts + _MESSAGE_TOKENS * len(request.messages) + _TEMPLATE_TOKENS
 
 
@@ -670,7 +673,8 @@ class Budgeted(Wrapper):
         return completion
 
     def _need(self, request: Request) -> Need:
-        prompt, reply = prompt_bound(request), request.sampling.max_tokens
+        prompt = prompt_bound(request)
+        reply = request.sampling.max_tokens if request.continuation is None else 1
         return Need(prompt + reply, _units(worst_case(self.price, prompt, reply)) if self.price is not None else 0)
 
     def _used(self, need: Need, completion: Completion) -> tuple[int, int]:

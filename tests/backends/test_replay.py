@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from pluribus.backends import Request, connect, parse
 from pluribus.backends.replay import Replay, models
-from pluribus.errors import ConfigError, DataError, NotRecorded, UnknownName, UsageError
+from pluribus.errors import ConfigError, DataError, NotRecorded, Refused, UnknownName, UsageError
 from pluribus.types import Message, Sampling
 
 ROW: dict[str, Any] = {"question_id": "q1", "model": "m", "sample": 0, "text": "The answer is 4"}
@@ -134,6 +135,11 @@ async def test_seats_share_one_reading_and_a_changed_file_is_read_again(tmp_path
 def test_an_option_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="temperature"):
         parse({"model": f"replay/{write(tmp_path, ROW)}#m", "temperature": 1})
+
+
+async def test_a_given_reply_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="records texts"):
+        await opened(write(tmp_path, ROW)).complete(replace(request(), continuation="4"))
 
 
 def test_real_recordings_load(shared_data: Path) -> None:

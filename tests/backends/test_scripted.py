@@ -1,13 +1,14 @@
 """The test double: its scripts, its memory, its latency."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
 from pluribus.backends import Request, connect, parse
 from pluribus.backends.scripted import SCRIPTS, Scripted, heavy_tailed
 from pluribus.errors import ConfigError, RateLimited, ServerError, UnknownName
-from pluribus.types import Message, Sampling
+from pluribus.types import Completion, Message, Sampling
 
 
 def asking(text: str, **sampling: int) -> Request:
@@ -43,6 +44,29 @@ async def test_a_function_is_a_backend_that_remembers() -> None:
     assert caught.value.retry_after_s == 2
     assert [request.messages[0].content for request in backend.seen] == ["a", "b"]
     await backend.close()
+
+
+async def test_a_function_may_give_a_whole_completion() -> None:
+    whole = Completion("True", "m", top_logprobs=({"True": -0.1, "False": -2.4},), reasoning="it is")
+    assert await Scripted(lambda request: whole).complete(asking("a")) is whole
+
+
+async def test_log_probabilities_are_made_up_and_always_the_same() -> None:
+    backend = connect(parse({"model": "scripted/constant", "text": "Yes 42"}))
+    (request,) = (replace(asking(text), top_logprobs=20) for text in ("a",))
+    told = await backend.complete(request)
+    assert told.top_logprobs is not None and len(told.top_logprobs) == told.completion_tokens == 2
+    assert told.logprobs == (told.top_logprobs[0]["Yes"], told.top_logprobs[1]["42"])
+    assert replace(await backend.complete(request), latency_s=None) == replace(told, latency_s=None)
+    others = [await backend.complete(replace(asking(text), top_logprobs=20)) for text in "bcdefghi"]
+    assert len({one.top_logprobs[0]["No"] for one in others if one.top_logprobs}) > 1
+    assert (await backend.complete(asking("a"))).logprobs is None
+
+
+async def test_a_given_reply_is_read_and_no_script_runs() -> None:
+    read = await connect(parse("scripted/broken")).complete(replace(asking("one two"), continuation="a long reply"))
+    assert (read.text, read.logprobs) == ("a long reply", (-0.125, -0.5, -0.625))
+    assert (read.prompt_tokens, read.completion_tokens) == (5, 0)
 
 
 async def test_tokens_are_words_and_max_tokens_cuts() -> None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
 
-from pluribus.errors import ConfigError, UnknownName
+from pluribus.errors import ConfigError, Refused, UnknownName
 from pluribus.load import load, names
 from pluribus.types import Completion, Message, Sampling
 
@@ -33,6 +34,16 @@ class Request:
     round: int = 0
     schema: Mapping[str, Any] | None = None
     """JSON schema of the reply, for services with guided decoding; the others ignore it and the reply is parsed."""
+    top_logprobs: int = 0
+    """For so many of the likeliest tokens at each generated token's place the log-probability is wanted, at most
+    MOST_TOP_LOGPROBS. A service that gives none leaves `top_logprobs` None."""
+    continuation: str | None = None
+    """Nothing is generated: the completion is this text, with the log-probabilities of its tokens as the assistant's
+    turn that follows the messages. A backend that can not tell refuses."""
+
+
+MOST_TOP_LOGPROBS = 20
+"""What OpenAI and vLLM give at most."""
 
 
 class Backend(Protocol):
@@ -145,7 +156,7 @@ def _parse_text(text: str, options: dict[str, Any]) -> ModelSpec:
 
 
 def call_seed(run_seed: int, model: str, request: Request) -> int:
-    """A call's own seed in [0, 2³¹): the hash of run seed, model, messages, sampling and sample.
+    """A call's own seed in [0, 2³¹): the hash of run seed, model, messages, sampling, sample and form of the reply.
 
     It does not depend on the attempt, so councils of different sizes share their calls.
     """
@@ -160,7 +171,45 @@ def call_seed(run_seed: int, model: str, request: Request) -> int:
         digest.update(repr((message.role, message.content)).encode("utf-8", "surrogatepass"))
     if request.schema is not None:
         digest.update(json.dumps(request.schema, sort_keys=True).encode())
+    digest.update(extras(request))
     return int.from_bytes(digest.digest(), "big") >> 33
+
+
+def extras(request: Request) -> bytes:
+    """What a request asks for beyond a text, as bytes for a hash; none for one that asks for a text only, so that
+    calls made before there were other wishes keep their names.
+
+    >>> extras(Request((), Sampling())), extras(Request((), Sampling(), top_logprobs=5))
+    (b'', b'\\x00top_logprobs\\x005')
+    """
+    wanted = f"\0top_logprobs\0{request.top_logprobs}" if request.top_logprobs else ""
+    if request.continuation is not None:
+        wanted += f"\0continuation\0{request.continuation}"
+    return wanted.encode("utf-8", "surrogatepass")
+
+
+def add_up(logprobs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Text → log-probability, nats, likeliest first; tokens of the same text are added up.
+
+    >>> both = add_up([("no", math.log(0.3)), ("yes", math.log(0.2)), ("yes", math.log(0.2))])
+    >>> {text: round(math.exp(logprob), 9) for text, logprob in both.items()}
+    {'yes': 0.4, 'no': 0.3}
+    """
+    found: dict[str, float] = {}
+    for text, logprob in logprobs:
+        found[text] = _log_sum(found[text], logprob) if text in found else logprob
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+
+def _log_sum(a: float, b: float) -> float:
+    """log(exp a + exp b), without overflow."""
+    return max(a, b) + math.log1p(math.exp(-abs(a - b)))
+
+
+def check_wishes(request: Request) -> None:
+    """Raises Refused for a number of alternatives that can not be."""
+    if not 0 <= request.top_logprobs <= MOST_TOP_LOGPROBS:
+        raise Refused(f"top_logprobs is {request.top_logprobs}", hint=f"write 0 to {MOST_TOP_LOGPROBS}")
 
 
 def connect(spec: ModelSpec) -> Backend:

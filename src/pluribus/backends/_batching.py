@@ -24,7 +24,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin, get_layer_types_and
 
 from pluribus.errors import BackendError, PluribusError, UsageError
 
-_PREFILL_TOKENS = 4096
+PREFILL_TOKENS = 4096
 """Most padded prompt tokens in one forward pass; prompts are sorted by length first, so little of it is padding."""
 _LONGEST_WAIT = 8
 """Steps after which waiting rows join, however few they are."""
@@ -40,7 +40,7 @@ longer a prompt may be that joins until then."""
 _SMALL_MODEL = 20_000_000
 """On a CPU, a model of fewer parameters reads prompts on all threads and generates on one: a token's operations are so
 short that threads which wait for each other at every one of them lose far more than they gain."""
-_THREADS = torch.get_num_threads()
+THREADS = torch.get_num_threads()
 _TOP_P_FIRST = 64
 """How many of the likeliest tokens are looked at before the whole vocabulary is sorted for top-p."""
 
@@ -63,6 +63,10 @@ class Row:
     owner: Any = None
     logprobs: list[float] | None = None
     """Where each token's log-probability goes, in nats, before temperature and top-p; None: nowhere."""
+    top: int = 0
+    """How many of the likeliest tokens at each place are noted in `alternatives`."""
+    alternatives: list[list[tuple[int, float]]] = field(default_factory=list)
+    """For each token the likeliest tokens at its place, with their log-probabilities as above, likeliest first."""
     tokens: list[int] = field(default_factory=list)
     ended: str | PluribusError | None = None
     """The finish reason, or why there is none."""
@@ -93,7 +97,6 @@ class Batcher:
         self._layers = _layer_count(model.config.get_text_config())
         self._ends = ends
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
-        self._stream = _stream(model.device)
         self._cache = _Slab(self._layers, self.max_batch)
         self._begins: list[int] = []
         """The cache column of each running row's first token."""
@@ -104,7 +107,7 @@ class Batcher:
         self._tried: list[Row] = []
         """The rows of the last forward pass, and those that ran beside it."""
         small = sum(weight.numel() for weight in model.parameters()) < _SMALL_MODEL
-        self._threads = 1 if small else _THREADS
+        self._threads = 1 if small else THREADS
 
     @property
     def busy(self) -> bool:
@@ -115,16 +118,16 @@ class Batcher:
         for row in self.running:
             if row.unwanted():
                 row.ended = "cancelled"
-        with torch.inference_mode(), torch.cuda.stream(self._stream):
+        with torch.inference_mode():
             try:
                 self._leave()
-                torch.set_num_threads(_THREADS)  # holds for the calling thread
+                torch.set_num_threads(THREADS)  # holds for the calling thread
                 self._join()
                 torch.set_num_threads(self._threads)
                 self._leave()
                 self._step()
             except (MemoryError, RuntimeError) as error:
-                if not _out_of_memory(error):
+                if not out_of_memory(error):
                     raise
                 self._retreat(error)
             self._leave()
@@ -240,6 +243,8 @@ class Batcher:
         tokens = choose(logits, temperature, top_p, draws)
         if any(row.logprobs is not None for row in rows):
             _note_logprobs(rows, logits, tokens)
+        if any(row.top for row in rows):
+            _note_alternatives(rows, logits)
         for row, token in zip(rows, tokens.tolist(), strict=True):
             _append(row, token, self._ends)
 
@@ -280,8 +285,9 @@ class Batcher:
         self._done.append(row)
 
 
-def _stream(device: torch.device) -> torch.cuda.Stream | None:
-    """A GPU's queue of its own, so that several models run beside each other; it starts when the weights are there."""
+def own_stream(device: torch.device) -> torch.cuda.Stream | None:
+    """A GPU's queue of its own, so that several models run beside each other; it starts when the weights are there.
+    None on a CPU, where threads run beside each other anyway."""
     if device.type != "cuda":
         return None
     torch.cuda.synchronize(device)
@@ -293,6 +299,16 @@ def _note_logprobs(rows: Sequence[Row], logits: torch.Tensor, tokens: torch.Tens
     for row, logprob in zip(rows, taken.tolist(), strict=True):
         if row.logprobs is not None:
             row.logprobs.append(logprob)
+
+
+def _note_alternatives(rows: Sequence[Row], logits: torch.Tensor) -> None:
+    places = [i for i, row in enumerate(rows) if row.top]
+    asked = logits[torch.tensor(places, device=logits.device)]
+    likeliest, tokens = asked.topk(min(max(rows[i].top for i in places), asked.shape[-1]), -1)
+    logprobs = (likeliest - asked.logsumexp(-1, keepdim=True)).tolist()
+    for i, ids, values in zip(places, tokens.tolist(), logprobs, strict=True):
+        pairs = zip(ids, values, strict=True)
+        rows[i].alternatives.append([pair for pair in pairs if math.isfinite(pair[1])][: rows[i].top])
 
 
 def _append(row: Row, token: int, ends: frozenset[int]) -> None:
@@ -355,7 +371,7 @@ def _chunks(rows: Sequence[Row]) -> Iterator[list[Row]]:
     """Rows by length, cut so that a chunk's padded tokens stay within the limit."""
     chunk: list[Row] = []
     for row in sorted(rows, key=lambda row: row.size):
-        if chunk and (len(chunk) + 1) * row.size > _PREFILL_TOKENS:
+        if chunk and (len(chunk) + 1) * row.size > PREFILL_TOKENS:
             yield chunk
             chunk = []
         chunk.append(row)
@@ -363,7 +379,7 @@ def _chunks(rows: Sequence[Row]) -> Iterator[list[Row]]:
         yield chunk
 
 
-def _out_of_memory(error: Exception) -> bool:
+def out_of_memory(error: Exception) -> bool:
     """The allocator of the CPU raises a bare RuntimeError."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
 

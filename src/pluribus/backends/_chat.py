@@ -20,8 +20,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from pluribus.backends import ModelSpec, Request, services
+from pluribus.backends import ModelSpec, Request, check_wishes, services
 from pluribus.backends._http_errors import broken_off, objection, retry_after_s, said, scrub, status_error
+from pluribus.backends._logprobs import alternatives, of_continuation, of_tokens
 from pluribus.backends._prices import price_of
 from pluribus.backends._think import split_think
 from pluribus.errors import BackendError, BadReply, CallTimeout, ConfigError, Refused, WrongModel
@@ -66,6 +67,8 @@ class Endpoint:
     logprobs: bool = False
     guided: bool = False
     """The service takes a JSON schema for the reply."""
+    continues: bool = False
+    """The service tells the log-probabilities of a given reply."""
     context_length: int | None = None
     """Most tokens of prompt and completion together, where the user said."""
 
@@ -98,6 +101,7 @@ def common(spec: ModelSpec) -> dict[str, Any]:
         "logprobs": option(spec, "logprobs", bool, False),
         "context_length": context_length or None,
         "guided": option(spec, "guided", bool, bool(services()[spec.service].get("guided"))),
+        "continues": bool(services()[spec.service].get("continues")),
     }
 
 
@@ -197,8 +201,10 @@ class ChatBackend:
         started = time.perf_counter()
         content = await self._answered(line, url, body)
         latency_s = time.perf_counter() - started
+        if request.continuation is not None:
+            return _continuation(self.endpoint, url, content, latency_s, request.continuation)
         stop = request.sampling.stop if "stop" in self.adjusted else ()
-        return _completion(self.endpoint, url, content, latency_s, stop)
+        return _completion(self.endpoint, url, content, latency_s, stop, request.top_logprobs)
 
     async def close(self) -> None:
         lines, self._lines = self._lines, {}
@@ -269,17 +275,46 @@ def _ssl_context() -> ssl.SSLContext:
 
 
 def _body(endpoint: Endpoint, request: Request) -> dict[str, Any]:
+    check_wishes(request)
+    if request.continuation is not None:
+        return _continued(endpoint, request, request.continuation)
     body: dict[str, Any] = {
         "model": endpoint.asked,
         "messages": [_message(message) for message in request.messages],
         **_sampling(request.sampling),
     }
-    if endpoint.logprobs:
+    if endpoint.logprobs or request.top_logprobs:
         body["logprobs"] = True
+    if request.top_logprobs:
+        body["top_logprobs"] = request.top_logprobs
     if endpoint.guided and request.schema is not None:
         body["response_format"] = _response_format(request.schema)
     body.update(endpoint.extra_body)
     return body
+
+
+def _continued(endpoint: Endpoint, request: Request, text: str) -> dict[str, Any]:
+    """The text as the beginning of a reply that is to be gone on with, and the prompt's log-probabilities with it.
+
+    vLLM takes 0 alternatives for none in some versions, and generates at least 1 token.
+    """
+    if not endpoint.continues:
+        raise Refused(
+            f"{endpoint.model}: this service does not tell the log-probabilities of a given text",
+            hint="ask the model on a vLLM server, vllm/NAME@URL, or in this process, local/NAME",
+        )
+    if not text:
+        raise Refused("the continuation is empty")
+    messages = (*request.messages, Message("assistant", text))
+    return {
+        "model": endpoint.asked,
+        "messages": [_message(message) for message in messages],
+        "max_tokens": 1,
+        "prompt_logprobs": 1,
+        "continue_final_message": True,
+        "add_generation_prompt": False,
+        **endpoint.extra_body,
+    }
 
 
 def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -314,7 +349,9 @@ def _adjust(body: dict[str, Any], adjusted: Mapping[str, str | None]) -> dict[st
 # --- reply -----------------------------------------------------------------------------------------------------------
 
 
-def _completion(endpoint: Endpoint, url: str, content: bytes, latency_s: float, stop: tuple[str, ...]) -> Completion:
+def _completion(
+    endpoint: Endpoint, url: str, content: bytes, latency_s: float, stop: tuple[str, ...], top_logprobs: int
+) -> Completion:
     """A completion out of the body of a 2xx reply.
 
     Raises:
@@ -336,7 +373,37 @@ def _completion(endpoint: Endpoint, url: str, content: bytes, latency_s: float, 
         completion_tokens=completion,
         cached_tokens=cached,
         reasoning_tokens=thought,
-        logprobs=_logprobs(choice) if endpoint.logprobs else None,
+        logprobs=of_tokens(choice) if endpoint.logprobs or top_logprobs else None,
+        latency_s=latency_s,
+        top_logprobs=alternatives(choice) if top_logprobs else None,
+    )
+
+
+def _continuation(endpoint: Endpoint, url: str, content: bytes, latency_s: float, text: str) -> Completion:
+    """The log-probabilities of the text's tokens out of the body of a 2xx reply; what was generated is left out.
+
+    Raises:
+        Refused: they are not there, or which of the prompt's tokens are the text can not be told.
+    """
+    reply = _object(endpoint, url, content)
+    answered = _answering_model(endpoint, url, reply)
+    logprobs = of_continuation(reply.get("prompt_logprobs"), text)
+    if logprobs is None:
+        known = reply.get("prompt_logprobs") is not None
+        raise Refused(
+            f"{_where(endpoint, url)}: the reply does not tell the log-probabilities of the given text"
+            + (": the prompt's tokens do not end with it" if known else ""),
+            hint="the chat template may change the text; ask in this process, local/NAME" if known
+            else "is it a vLLM server? ask in this process otherwise, local/NAME",
+        )  # fmt: skip
+    prompt, completion, cached, _ = _usage(reply.get("usage"))
+    return Completion(
+        text=text,
+        model=f"{endpoint.model.partition('/')[0]}/{answered}",
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=cached,
+        logprobs=logprobs,
         latency_s=latency_s,
     )
 
@@ -435,14 +502,6 @@ def _usage(usage: Any) -> tuple[int | None, int | None, int | None, int | None]:
 def _count(table: Any, name: str) -> int | None:
     value = table.get(name) if isinstance(table, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _logprobs(choice: dict[str, Any]) -> tuple[float, ...] | None:
-    held = choice.get("logprobs")
-    tokens = held.get("content") if isinstance(held, dict) else None
-    if not isinstance(tokens, list):
-        return None
-    return tuple(float(token["logprob"]) for token in tokens)
 
 
 # --- names and errors ------------------------------------------------------------------------------------------------

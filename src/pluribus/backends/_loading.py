@@ -1,4 +1,4 @@
-"""A tokenizer and a causal language model of `transformers`, read from a folder or the hub.
+"""A tokenizer and a model of `transformers`, causal or with a reward head, read from a folder or the hub.
 
 Importing this file is cheap; torch and transformers are imported when something is loaded.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +19,7 @@ from pluribus.types import Message
 if TYPE_CHECKING:
     import torch
 
+REWARD = "reward"
 _BLOCK = 64
 """Weights that bitsandbytes' 4-bit format scales together."""
 
@@ -40,6 +41,8 @@ class Source:
     """None: the GPU where there is one, else the CPU."""
     dtype: str | None = None
     """None: bfloat16 on a GPU, float32 on the CPU."""
+    head: str | None = None
+    """`reward`: sequence classification with one output; None: a causal language model."""
 
 
 _ONE_AT_A_TIME = threading.RLock()
@@ -51,27 +54,63 @@ def load_model(source: Source) -> Any:
     """The model in evaluation mode.
 
     Raises:
-        UsageError: no such model, revision, adapter or device.
+        UsageError: no such model, revision, adapter or device; a reward head that is not there.
     """
     with _ONE_AT_A_TIME, _explained(source.path):
-        from transformers import AutoModelForCausalLM
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         device = _device(source.device)
         config = load_config(source.path, source.revision)
-        model: Any = AutoModelForCausalLM.from_pretrained(
+        if source.head == REWARD:
+            _one_output(source, config)
+        model, found = _class(source).from_pretrained(
             source.path,
             config=config,
+            output_loading_info=True,
             revision=source.revision,
             local_files_only=_offline(),
             dtype=_dtype(source, device),
             **_quantized(source, device),
         )
+        if source.head == REWARD:
+            _head_found(source, found["missing_keys"])
         model = _unpacked(model)
         if source.adapter is not None:
             model = _adapted(model, source.adapter, merge=source.quantization is None)
         return (model if source.quantization else model.to(device)).eval()
+
+
+def _class(source: Source) -> Any:
+    from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+
+    return AutoModelForSequenceClassification if source.head == REWARD else AutoModelForCausalLM
+
+
+def _one_output(source: Source, config: Any) -> None:
+    """A reward head has one output; over a base model that says nothing of it, the adapter brings such a head."""
+    if source.adapter is not None:
+        config.num_labels = 1
+    if config.num_labels != 1:
+        raise UsageError(
+            f"model {source.path!r} has {config.num_labels} outputs, a reward model has 1",
+            hint="name a sequence-classification model with num_labels: 1; a chat model judges without head: reward",
+        )
+
+
+def _head_found(source: Source, missing: Iterable[str]) -> None:
+    """Weights that are neither in the model nor in its adapter would be random numbers, and so would the rewards."""
+    lacking = sorted(missing)
+    if lacking and source.adapter is not None:
+        from peft import load_peft_weights
+
+        brought = load_peft_weights(source.adapter, device="cpu", local_files_only=_offline())
+        lacking = [name for name in lacking if not any(key.endswith(name) for key in brought)]
+    if lacking:
+        raise UsageError(
+            f"model {source.path!r} has no reward head: its weights lack {lacking[0]}",
+            hint="name a model that was trained as a reward model, or give the adapter that was",
+        )
 
 
 def load_config(path: str, revision: str | None) -> Any:
@@ -174,10 +213,26 @@ class Words:
         self._lock = threading.Lock()
         self.prompt = lru_cache(maxsize=1024)(self._prompt)
         """Messages → text and token ids; seats that ask the same thing ask at the same time."""
+        self.piece = lru_cache(maxsize=2**16)(self._piece)
+        """Token → its text; a special token has one too."""
 
     def _prompt(self, messages: tuple[Message, ...]) -> tuple[str, tuple[int, ...]]:
         text = render(self.tokenizer, messages)
         return text, self.encode(text)
+
+    def conversation(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        """The token ids of messages to which nothing is added."""
+        return self.encode(render(self.tokenizer, messages, reply=False))
+
+    def bare(self, text: str) -> tuple[int, ...]:
+        """Token ids without any special token: text that goes on where other text ends."""
+        with self._lock:
+            return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _piece(self, token: int) -> str:
+        with self._lock:
+            text: str = self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
+            return text
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Token ids. A chat template writes the special tokens itself; without one the tokenizer adds them."""
@@ -199,10 +254,13 @@ def ends(model: Any, tokenizer: Any) -> frozenset[int]:
     return frozenset(found)
 
 
-def render(tokenizer: Any, messages: tuple[Message, ...]) -> str:
+def render(tokenizer: Any, messages: tuple[Message, ...], *, reply: bool = True) -> str:
     """The messages in the model's chat template, open for the reply; without a template, as paragraphs.
 
     A template that knows no system role gets the system's words at the head of the first user message.
+
+    Args:
+        reply: whether a reply is to follow; the messages end with one otherwise.
 
     Raises:
         Refused: the template takes the messages in neither form.
@@ -215,7 +273,7 @@ def render(tokenizer: Any, messages: tuple[Message, ...]) -> str:
     for form in (messages, _without_system(messages)):
         chat = [{"role": message.role, "content": message.content} for message in form]
         try:
-            text: str = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+            text: str = tokenizer.apply_chat_template(chat, add_generation_prompt=reply, tokenize=False)
         except TemplateError as error:
             refusals.append(str(error))
         else:

@@ -1,7 +1,10 @@
 """Models of `transformers` run in this process: `local/ORG/NAME`, `local/FOLDER`, and the members of a library.
 
-One worker thread per loaded model batches all requests that are there at the same time. torch is imported by the
-worker, at the first request.
+One worker thread per loaded model batches all requests that are there at the same time; on a GPU every worker has a
+queue of its own. torch is imported by the worker, at the first request.
+
+With `head: reward` the model is one for sequence classification with one output: nothing is generated, the score of a
+conversation that ends with the assistant's reply comes back in `Completion.scores["reward"]`.
 """
 
 from __future__ import annotations
@@ -13,23 +16,25 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pluribus.backends import ModelSpec, Request, services
-from pluribus.backends._loading import Source, context_length, ends, load_config, load_model, load_words
+from pluribus.backends import ModelSpec, Request, add_up, check_wishes, services
+from pluribus.backends._loading import REWARD, Source, context_length, ends, load_config, load_model, load_words
 from pluribus.backends._think import OPEN, split_think
 from pluribus.errors import BackendError, ConfigError, MissingDependency, PluribusError, Refused, UsageError
 from pluribus.types import Completion, Sampling
 
 if TYPE_CHECKING:
     from pluribus.backends._batching import Batcher, Row
+    from pluribus.backends._reading import Reader, Reading
 
-OPTIONS = ("adapter", "device", "dtype", "logprobs", "max_batch", "quantization", "revision")
+OPTIONS = ("adapter", "device", "dtype", "head", "logprobs", "max_batch", "quantization", "revision")
+HEADS = (REWARD,)
 QUANTIZATIONS = ("8bit", "4bit")
 DTYPES = ("float32", "bfloat16", "float16")
 MAX_BATCH = 256
@@ -116,6 +121,7 @@ def _source(spec: ModelSpec) -> Source:
     options = {"max_batch": MAX_BATCH, **said}
     _one_of("quantization", options.get("quantization"), QUANTIZATIONS)
     _one_of("dtype", options.get("dtype"), DTYPES)
+    _one_of("head", options.get("head"), HEADS)
     if type(options["max_batch"]) is not int or options["max_batch"] < 1:
         raise ConfigError(f"max_batch is {options['max_batch']!r}", hint="write a whole number from 1")
     if "adapter" in options:
@@ -173,28 +179,58 @@ _Result = tuple[_Call, Completion | PluribusError]
 
 
 class _Runner:
-    """A loaded model between requests and rows of tokens."""
+    """A loaded model between requests and rows of tokens. One with a reward head has no batcher: it only reads."""
 
     def __init__(self, source: Source) -> None:
-        from pluribus.backends._batching import Batcher
+        from pluribus.backends._batching import Batcher, own_stream
+        from pluribus.backends._reading import Reader, continuations, rewards
 
         model = load_model(source)
         self.words = load_words(source.path, source.revision)
         self.context_length = context_length(model.config)
-        self.batcher: Batcher = Batcher(model, ends(model, self.words.tokenizer), source.max_batch)
+        scores = source.head == REWARD
+        self.batcher: Batcher | None = None
+        if not scores:
+            self.batcher = Batcher(model, ends(model, self.words.tokenizer), source.max_batch)
+        self.reader: Reader = Reader(model, rewards if scores else continuations, source.max_batch)
+        self._stream = own_stream(model.device)
+
+    @property
+    def busy(self) -> bool:
+        return self.reader.busy or (self.batcher is not None and self.batcher.busy)
 
     def turn(self, calls: Sequence[_Call]) -> list[_Result]:
-        """Takes new requests in, generates one token for all, and returns what is finished."""
-        refused = [(call, error) for call in calls if (error := self._begin(call)) is not None]
-        return [*refused, *self.results(self.batcher.advance())]
+        """Takes new requests in, reads a batch, generates one token for all, and returns what is finished."""
+        import torch
 
-    def results(self, rows: Sequence[Row]) -> list[_Result]:
+        refused = [(call, error) for call in calls if (error := self._begin(call)) is not None]
+        with torch.cuda.stream(self._stream):  # None, as on a CPU, changes nothing
+            self.reader.advance()
+            rows = [] if self.batcher is None else self.batcher.advance()
+        return [*refused, *self._results([*self.reader.take(), *rows])]
+
+    def fail(self, error: PluribusError) -> list[_Result]:
+        """Ends all that was asked with an error, or with what it had come to."""
+        rows = [] if self.batcher is None else self.batcher.fail(error)
+        return self._results([*self.reader.fail(error), *rows])
+
+    def release(self) -> None:
+        if self.batcher is not None:
+            self.batcher.release()
+
+    def _results(self, rows: Sequence[Row | Reading]) -> list[_Result]:
         return [(row.owner, self._result(row)) for row in rows]
 
     def _begin(self, call: _Call) -> PluribusError | None:
         """Puts a request in line, or says why it can not be run."""
         try:
-            self.batcher.waiting.append(self._row(call))
+            check_wishes(call.request)
+            if self.batcher is None:
+                self.reader.waiting.append(self._conversation(call))
+            elif call.request.continuation is not None:
+                self.reader.waiting.append(self._continuation(call, call.request.continuation))
+            else:
+                self.batcher.waiting.append(self._row(call))
         except PluribusError as error:
             return error
         except (ValueError, TypeError) as error:  # a tokenizer's way to reject text, such as half a surrogate pair
@@ -217,8 +253,50 @@ class _Runner:
             stopped=lambda tokens: bool(stops) and len(tokens) % _STOP_STRIDE == 0 and self._at_stop(tokens, stops),
             unwanted=call.future.cancelled,
             owner=call,
-            logprobs=[] if call.logprobs else None,
+            logprobs=[] if call.logprobs or call.request.top_logprobs else None,
+            top=call.request.top_logprobs,
         )
+
+    def _continuation(self, call: _Call, text: str) -> Reading:
+        """The prompt and the text after it. The text is made into tokens on its own: what a prompt ends with is never
+        part of what a model generates."""
+        from pluribus.backends._reading import Reading
+
+        said, prompt = self.words.prompt(call.request.messages)
+        if said.rstrip().endswith(OPEN):
+            raise Refused(
+                "the model's chat template has it think first: what follows the prompt is no part of its reply",
+                hint="take a model that answers at once",
+            )
+        tokens = self.words.bare(text)
+        if not tokens:
+            raise Refused("the continuation is empty")
+        if len(tokens) > self._room(len(prompt)):
+            raise Refused(
+                f"the prompt of {len(prompt)} tokens and the continuation of {len(tokens)} do not fit in the context "
+                f"of {self.context_length}",
+                hint="shorten them, or take a model with a longer context",
+            )
+        return Reading((*prompt, *tokens), call.future.cancelled, call, last=len(tokens))
+
+    def _conversation(self, call: _Call) -> Reading:
+        """The messages as a reward model reads them."""
+        from pluribus.backends._reading import Reading
+
+        request = call.request
+        if request.continuation is not None or request.top_logprobs:
+            raise Refused("a reward model gives a score and no log-probabilities", hint="ask without head: reward")
+        if not request.messages or request.messages[-1].role != "assistant":
+            raise Refused("a reward model scores a reply, and the messages do not end with one of the assistant's")
+        tokens = self.words.conversation(request.messages)
+        if not tokens:
+            raise Refused("the conversation is empty")
+        if self.context_length is not None and len(tokens) > self.context_length:
+            raise Refused(
+                f"the conversation of {len(tokens)} tokens does not fit in the context of {self.context_length}",
+                hint="take a model with a longer context",
+            )
+        return Reading(tokens, call.future.cancelled, call)
 
     def _room(self, used: int) -> int:
         """How many tokens may follow a prompt."""
@@ -238,10 +316,22 @@ class _Runner:
         newest = self.words.decode(tokens[-(_STOP_STRIDE + 4 * max(map(len, stops))) :])
         return any(stop in newest for stop in stops)
 
-    def _result(self, row: Row) -> Completion | PluribusError:
+    def _result(self, row: Row | Reading) -> Completion | PluribusError:
         """What a row that ended says."""
+        from pluribus.backends._reading import Reading
+
         if isinstance(row.ended, PluribusError):
             return row.ended
+        return self._read(row) if isinstance(row, Reading) else self._generated(row)
+
+    def _read(self, row: Reading) -> Completion:
+        asked: str | None = row.owner.request.continuation
+        found: dict[str, Any] = (
+            {"scores": {"reward": row.values[0]}} if asked is None else {"logprobs": tuple(row.values)}
+        )
+        return Completion(asked or "", "", prompt_tokens=row.size, completion_tokens=0, cost_usd=0.0, **found)
+
+    def _generated(self, row: Row) -> Completion:
         request: Request = row.owner.request
         tokens, text, reason = self._cut(row, tuple(filter(None, request.sampling.stop)))
         opened = self.words.prompt(request.messages)[0].rstrip().endswith(OPEN)
@@ -254,9 +344,14 @@ class _Runner:
             prompt_tokens=len(row.prompt),
             completion_tokens=tokens,
             logprobs=None if row.logprobs is None else tuple(row.logprobs[:tokens]),
+            top_logprobs=tuple(map(self._by_text, row.alternatives[:tokens])) if row.top else None,
             reasoning_tokens=None if reasoning is None else len(self.words.encode(reasoning)),
             cost_usd=0.0,
         )
+
+    def _by_text(self, alternatives: Sequence[tuple[int, float]]) -> Mapping[str, float]:
+        """Tokens as texts; what tokens of one text have is added up: it is the probability of reading that text."""
+        return add_up((self.words.piece(token), logprob) for token, logprob in alternatives)
 
     def _cut(self, row: Row, stops: Sequence[str]) -> tuple[int, str, str]:
         """Tokens, text and finish reason, up to the first stop string."""
@@ -321,7 +416,7 @@ class _Worker:
 
     def _arrivals(self) -> list[_Call] | None:
         """New requests; waits for some when nothing runs. None: the worker is told to stop."""
-        if self._runner is None or not self._runner.batcher.busy:
+        if self._runner is None or not self._runner.busy:
             self._rest()
         with self._changed:
             if self._stopping:
@@ -333,7 +428,7 @@ class _Worker:
         with self._changed:
             if not self._changed.wait_for(self._called, _IDLE_S):
                 if self._runner is not None:
-                    self._runner.batcher.release()
+                    self._runner.release()
                 self._changed.wait_for(self._called)
         time.sleep(_GATHER_S)
 
@@ -354,7 +449,7 @@ class _Worker:
         """Everything asked so far ends with an error, or with what it had come to."""
         results: list[_Result] = [(call, error) for call in calls]
         if self._runner is not None:
-            results += self._runner.results(self._runner.batcher.fail(error))
+            results += self._runner.fail(error)
         return results
 
 

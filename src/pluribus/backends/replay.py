@@ -19,7 +19,7 @@ from typing import IO, Any, ClassVar, cast
 
 from pluribus.backends import ModelSpec, Request
 from pluribus.backends._think import split_think
-from pluribus.errors import ConfigError, DataError, NotRecorded, UnknownName, UsageError
+from pluribus.errors import ConfigError, DataError, NotRecorded, Refused, UnknownName, UsageError
 from pluribus.types import Completion
 
 OPTIONS: frozenset[str] = frozenset()
@@ -66,6 +66,8 @@ class Replay:
         )
 
     async def complete(self, request: Request) -> Completion:
+        if request.continuation is not None:
+            raise Refused(f"{self.path} records texts, not what another text's log-probability would have been")
         asked = (request.question_id or "", request.sample, request.round)
         output = self.outputs.get(asked)
         if output is None:

@@ -153,6 +153,34 @@ SCRIPTS: Mapping[str, Script] = {
 }
 
 
+# --- log-probabilities ----------------------------------------------------------------------------------------------
+
+_OTHERS = ("Yes", "No", "True", "False", "A", "B", "1", "0")
+
+
+def word_logprob(word: str) -> float:
+    """Log-probability of a word, nats: long words are unlikely.
+
+    >>> word_logprob("four"), word_logprob("4")
+    (-0.5, -0.125)
+    """
+    return -max(len(word), 1) / 8
+
+
+def likeliest(word: str, n: int, rng: random.Random) -> dict[str, float]:
+    """The `n` likeliest words at the place of a word: text → log-probability, nats. Other words share what the word
+    leaves, in parts drawn evenly from all there are; with enough of them the probabilities add up to 1.
+
+    >>> found = likeliest("4", 20, random.Random(0))
+    >>> found["4"], len(found), round(sum(map(math.exp, found.values())), 9)
+    (-0.125, 9, 1.0)
+    """
+    weights = {other: max(rng.expovariate(1.0), 1e-9) for other in _OTHERS if other != word}
+    left = math.log1p(-math.exp(word_logprob(word))) - math.log(math.fsum(weights.values()))
+    found = {word: word_logprob(word), **{other: left + math.log(weight) for other, weight in weights.items()}}
+    return dict(sorted(found.items(), key=lambda pair: -pair[1])[:n])
+
+
 # --- the backend -----------------------------------------------------------------------------------------------------
 
 
@@ -160,7 +188,7 @@ class Scripted:
     """A backend around one function; `seen` lists the requests in the order in which they came.
 
     Args:
-        reply: the text of the answer; a BackendError returned or raised is raised.
+        reply: the text of the answer, or a whole completion; a BackendError returned or raised is raised.
         model: the name it goes by.
         latency_s: seconds before the reply, or a function from the request to that.
 
@@ -172,7 +200,7 @@ class Scripted:
 
     def __init__(
         self,
-        reply: Callable[[Request], str | BackendError],
+        reply: Callable[[Request], str | Completion | BackendError],
         *,
         model: str = "scripted/function",
         latency_s: float | Callable[[Request], float] = 0.0,
@@ -188,9 +216,13 @@ class Scripted:
         wait_s = self._latency_s(request) if callable(self._latency_s) else self._latency_s
         if wait_s:
             await asyncio.sleep(wait_s)
+        if request.continuation is not None:
+            return _continuation(request, request.continuation, self.model, time.perf_counter() - started)
         text = self._reply(request)
         if isinstance(text, BackendError):
             raise text
+        if isinstance(text, Completion):
+            return text
         return _completion(text, request, self.model, time.perf_counter() - started)
 
     async def close(self) -> None:
@@ -200,15 +232,28 @@ class Scripted:
 def _completion(text: str, request: Request, model: str, latency_s: float) -> Completion:
     """Words stand for tokens; what passes `max_tokens` is cut off."""
     words = text.split(" ")
-    limit = request.sampling.max_tokens
+    limit, top = request.sampling.max_tokens, request.top_logprobs
+    rng = random.Random(repr((model, request.messages)))  # a distribution depends on nothing else
     return Completion(
         text=" ".join(words[:limit]),
         model=model,
         finish_reason="length" if len(words) > limit else "stop",
-        prompt_tokens=sum(len(message.content.split()) for message in request.messages),
+        prompt_tokens=_words(request),
         completion_tokens=min(len(words), limit),
+        logprobs=tuple(map(word_logprob, words[:limit])) if top else None,
         latency_s=latency_s,
+        top_logprobs=tuple(likeliest(word, top, rng) for word in words[:limit]) if top else None,
     )
+
+
+def _continuation(request: Request, text: str, model: str, latency_s: float) -> Completion:
+    logprobs = tuple(map(word_logprob, text.split(" ")))
+    read = _words(request) + len(logprobs)
+    return Completion(text, model, prompt_tokens=read, completion_tokens=0, logprobs=logprobs, latency_s=latency_s)
+
+
+def _words(request: Request) -> int:
+    return sum(len(message.content.split()) for message in request.messages)
 
 
 def connect(spec: ModelSpec) -> Scripted:
