@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -19,8 +19,11 @@ BITS: Mapping[str, int] = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8":
 
 Normalise = Literal["zscore", "minmax", "rank", "none"]
 Precision = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4"]
-THRESHOLD = 0.02
-"""Disagreement above which an item is not trained on."""
+THRESHOLDS: Mapping[Normalise, float] = {"zscore": 0.02, "rank": 0.03, "minmax": 0.08, "none": 0.08}
+"""Normalisation → disagreement above which an item is not trained on, when the file says none.
+
+About 0.6 of what judges who see nothing in common would have, three of equal weight; under zscore it lies between "one
+is undecided" and "one contradicts the others" (docs/findings-judges.md)."""
 
 
 class JudgeConfig(SamplingConfig):
@@ -52,8 +55,9 @@ class JudgesConfig(Strict):
 
     judges: list[JudgeConfig] = Field(min_length=1)
     normalise: Normalise = "zscore"
-    threshold: float = Field(default=THRESHOLD, ge=0, le=1)
-    """Disagreement above which an item is judged again, and after that left to a person."""
+    threshold: float = Field(default=THRESHOLDS["zscore"], ge=0, le=1)
+    """Disagreement above which an item is judged again, and after that left to a person; by default the one in
+    THRESHOLDS for the normalisation."""
     max_rounds: int = Field(default=1, ge=0, le=10)
     """Times a disputed item is judged again, each judge reading the others' reasons."""
     criteria: str | None = None
@@ -66,6 +70,14 @@ class JudgesConfig(Strict):
     prices: str | None = None
     concurrency: int = Field(default=256, ge=1)
     retries: int = Field(default=5, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _threshold_of_the_scale(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or values.get("threshold") is not None:
+            return values
+        how = values.get("normalise", "zscore")
+        return {**values, "threshold": THRESHOLDS[how]} if how in get_args(Normalise) else values
 
     @model_validator(mode="after")
     def _usable(self) -> JudgesConfig:
@@ -108,9 +120,14 @@ def weights_gb(judge: JudgeConfig) -> float | None:
 
 
 def total_gb(config: JudgesConfig) -> float | None:
-    """Memory of all weights that are known, 10⁹ bytes; None where none is."""
-    known = [gb for judge in config.judges if (gb := weights_gb(judge)) is not None]
-    return math.fsum(known) if known else None
+    """Memory of all weights that are known, 10⁹ bytes; None where none is. Judges of one model share its weights.
+
+    >>> twice = {"model": "vllm/m@http://127.0.0.1:8001/v1", "parameters_b": 8, "precision": "fp16"}
+    >>> total_gb(make_judges({"judges": [twice, {**twice, "kind": "verdict"}]}))
+    16.0
+    """
+    held = {(repr(one.model), one.precision): gb for one in config.judges if (gb := weights_gb(one)) is not None}
+    return math.fsum(held.values()) if held else None
 
 
 def read_judges(path: Path) -> JudgesConfig:

@@ -83,7 +83,20 @@ def bench(config: JudgesConfig) -> Bench:
         Judge(name, one.kind, settings[i], _asked(one.kind, settings[i], places[i]), weights[i], one.role)
         for i, (one, name) in enumerate(zip(config.judges, names, strict=True))
     )
+    _check_apart(judges)
     return Bench(config, judges, places, specs)
+
+
+def _check_apart(judges: Sequence[Judge]) -> None:
+    """Judges that ask a model draw different samples; two that ask nobody the same would be one judge twice."""
+    seen: dict[str, str] = {}
+    for one in judges:
+        if one.asked in seen:
+            raise ConfigError(
+                f"{seen[one.asked]} and {one.name} are the same: kind {one.kind} with the same settings",
+                hint="drop one of them, or give the other its weight too",
+            )
+        seen[one.asked] = one.name
 
 
 def _spec(one: JudgeConfig, name: str) -> ModelSpec | None:

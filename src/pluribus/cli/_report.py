@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pluribus import cli
-from pluribus.cli import _embedding, _screen
+from pluribus.cli import _embedding, _reward_facts, _screen
 from pluribus.cli._panels import distinct, like_path, panels
 from pluribus.cli._stores import nowhere
 from pluribus.compare import is_self_consistency
 from pluribus.controls import LEAST_SHARED, controls_of
-from pluribus.errors import UnknownName, UsageError
+from pluribus.errors import ConfigError, UnknownName, UsageError
+from pluribus.judging import stored_rewards
 from pluribus.panel import Panel
-from pluribus.reports import Material, Written, measure, places, words, write
+from pluribus.reports import Material, Scores, Written, measure, places, words, write
 from pluribus.reports.drawing import plotting
 from pluribus.reports.material import Coordinates
 from pluribus.reports.sections import summary
@@ -72,7 +73,8 @@ def report(
             found.panels, embed, embedder=embed.name, controls=_controls(store, found.panels),
             coordinates=found.coordinates, begun=begun, sample=sample, seed=seed,
         )  # fmt: skip
-    material = Material(name, councils, embed.name, found.sweep, omitted=found.omitted)
+        scores = tuple(one for panel in found.panels if (one := _scores(store, panel)) is not None)
+    material = Material(name, councils, embed.name, found.sweep, scores, found.omitted)
     written = write(material, to, seed=seed)
     _tell(material, written, json)
     return cli.OK
@@ -181,6 +183,19 @@ def _begun(store: Store, panel: Panel) -> float | None:
         return store.run(panel.source.removeprefix(_RUN)).created
     except UnknownName:
         return None
+
+
+def _scores(store: Store, panel: Panel) -> Scores | None:
+    """What `pluribus reward` left for a run of this workspace; None: nothing, or nothing that can still be read."""
+    if not panel.source.startswith(_RUN):
+        return None
+    try:
+        found = stored_rewards(store, panel.source.removeprefix(_RUN))
+    except (UnknownName, ConfigError):
+        return None
+    if all(reward.value is None for reward in found.rewards):
+        return None
+    return _reward_facts.scores(found, _reward_facts.facts(found, {}))
 
 
 # --- controls --------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pluribus.errors import MissingDependency
 from pluribus.reports import words
-from pluribus.reports.plots import Axis, Plot, Series, offsets
+from pluribus.reports.plots import Axis, Plot, Rule, Series, offsets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +41,10 @@ _BANDS = 3
 """Bands in one figure at most; the table has the intervals of all."""
 _APART = 3.5
 """How much further series are moved apart between rows than between numbers."""
+_SMALL = 2.6
+"""Marker of a point in a cloud."""
+Dash = Literal["--", ":", "-."]
+_RULES: tuple[Dash, ...] = ("--", ":", "-.")
 _STYLE = {
     "svg.fonttype": "none",
     "text.parse_math": False,
@@ -117,7 +121,8 @@ def plotting() -> Any:
 def _height(plot: Plot) -> float:
     rows = sum(max(1.6, 1.05 * (1 + name.count("\n"))) for name in plot.y.names)
     body = max(_HEIGHT, 0.9 + _LINE * rows) if rows else _HEIGHT
-    return body + _LINE * ((len(plot.series) if _named(plot) else 0) + _title(plot).count("\n"))
+    named = len(plot.series) + len(plot.rules) if _named(plot) else 0
+    return body + _LINE * (named + _title(plot).count("\n"))
 
 
 def _title(plot: Plot) -> str:
@@ -125,7 +130,7 @@ def _title(plot: Plot) -> str:
 
 
 def _named(plot: Plot) -> bool:
-    return len(plot.series) > 1 or any(series.curve for series in plot.series)
+    return len(plot.series) > 1 or bool(plot.rules) or any(series.curve for series in plot.series)
 
 
 def _legend(figure: Figure, plot: Plot) -> None:
@@ -138,7 +143,10 @@ def _legend(figure: Figure, plot: Plot) -> None:
         Line2D([], [], color=_colour(s), marker=_marker(s) if s.points else "", linestyle=_dash(plot, s))
         for s in plot.series
     ]
-    labels = [words.brief(series.label, _LEGEND) for series in plot.series]
+    handles += [Line2D([], [], color=INK, linewidth=1.2, linestyle=_rule_dash(plot, rule)) for rule in plot.rules]
+    labels = [
+        words.brief(label, _LEGEND) for label in (*(s.label for s in plot.series), *(r.label for r in plot.rules))
+    ]
     figure.legend(handles, labels, loc="outside lower left", ncols=1, borderaxespad=0.2, labelspacing=0.3)
 
 
@@ -154,6 +162,10 @@ def _dash(plot: Plot, series: Series) -> Literal["-", "none"]:
     return "-" if series.curve or (plot.joined and len(series.points) > 1) else "none"
 
 
+def _rule_dash(plot: Plot, rule: Rule) -> Dash:
+    return _RULES[plot.rules.index(rule) % len(_RULES)]
+
+
 def _fill(axes: Axes, plot: Plot) -> None:
     # beside names the axes are narrow, and their label may be wider than they are: it reaches under the names
     axes.set_xlabel(plot.x.label, loc="right" if plot.y.names else "center")
@@ -167,6 +179,9 @@ def _fill(axes: Axes, plot: Plot) -> None:
             _bars(axes, series)
         else:
             _series(axes, plot, series, shift if len(plot.series) > 1 else 0.0)
+    for rule in plot.rules:
+        line = axes.axvline if rule.axis == "x" else axes.axhline
+        line(rule.at, color=INK, linewidth=1.2, linestyle=_rule_dash(plot, rule), zorder=4)
     if plot.bars:
         axes.set_ylim(bottom=0)
 
@@ -223,11 +238,12 @@ def _series(axes: Axes, plot: Plot, series: Series, shift: float) -> None:
     axes.errorbar(
         xs, ys, xerr=bars if sideways else None, yerr=None if sideways else bars, color=colour, marker=_marker(series),
         linestyle="none" if series.curve else _dash(plot, series), elinewidth=1.0, zorder=3,
+        markersize=_SMALL if plot.cloud else None, alpha=_FAINT if plot.cloud else None,
         ecolor=colour if plot.joined or sideways else (colour, _FAINT),
     )  # fmt: skip
     if series.curve:
         axes.plot(series.curve.x, series.curve.y, color=colour, linewidth=1.4, zorder=2)
-        if series.curve.low and sum(other.curve is not None for other in plot.series) <= _BANDS:
+        if series.curve.low and sum(bool(o.curve and o.curve.low) for o in plot.series) <= _BANDS:
             axes.fill_between(
                 series.curve.x, series.curve.low, series.curve.high, color=colour, alpha=0.13, linewidth=0, zorder=1
             )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pluribus.compare import is_self_consistency
 from pluribus.reports import tabulated, words
-from pluribus.reports.material import Council, Scores
+from pluribus.reports.material import Council
 from pluribus.reports.plots import Axis, Curve, Plot, Point, Series, Style, room, widest
 
 _LINES = 8
@@ -24,7 +23,6 @@ _DOT = " · "
 _ACCURACY = Axis("accuracy, % of questions", percent=True)
 _AGENTS = Axis("agents (answers in the vote)", "counts")
 _INTERVAL = "Bars are 95 % Wilson intervals."
-_BINS = 20
 
 Curves = Mapping[str, Curve]
 """Line → the curve fitted to it."""
@@ -341,32 +339,6 @@ def _round_lines(councils: Sequence[Council], key: str) -> _Lines:
 def _unused(label: str, taken: _Lines) -> str:
     again = sum(name == label or name.startswith(f"{label} #") for name in taken)
     return f"{label} #{again + 1}" if again else label
-
-
-def rewards(scores: Sequence[Scores]) -> list[Plot]:
-    """Histograms of what the judges gave, and of how far they disagreed."""
-    found = []
-    for i, one in enumerate(scores, 1):
-        parts = (
-            ("reward", "Council reward", "reward of a candidate, 0 to 1", one.rewards),
-            ("disagreement", "Judges' disagreement", "weighted variance of the judges' scores", one.disagreements),
-        )
-        for name, title, label, values in parts:
-            if values:
-                about = f"{words.plural(len(values), 'value')}, mean {words.decimal(sum(values) / len(values))}."
-                series = Series("candidates", _histogram(values, one))
-                axes = Axis(label), Axis("candidates, count")
-                found.append(Plot(f"{name}-{i}", f"{title}: {one.run}", *axes, (series,), "scores", about, bars=True))
-    return found
-
-
-def _histogram(values: Sequence[float], scores: Scores) -> tuple[Point, ...]:
-    low, high = min(values), max(values)
-    width = (high - low) / _BINS or 1.0
-    counts = [0] * _BINS
-    for value in values:
-        counts[min(_BINS - 1, math.floor((value - low) / width))] += 1
-    return tuple(Point(low + (i + 0.5) * width, n, run=scores.run, source=scores.source) for i, n in enumerate(counts))
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------

@@ -50,6 +50,16 @@ class Scores:
     source: str
     rewards: tuple[float, ...]
     disagreements: tuple[float, ...]
+    judges: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Judge → its scores on the common scale, in [0, 1]; empty: not known, or a single judge."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Status → candidates; those without a reward are `unscored`."""
+    threshold: float | None = None
+    """Disagreement above which a candidate is not trained on."""
+    null: tuple[float, float, float] | None = None
+    """Mean disagreement if the judges scored without regard to the candidate: mean, low, high."""
+    alpha: float | None = None
+    """Krippendorff's α of the scores on the common scale."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,16 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """A straight line at one value, named in the legend."""
+
+    axis: Literal["x", "y"]
+    """The axis on which the value lies."""
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plot:
     name: str
     """Of the files and the anchor."""
@@ -77,6 +87,9 @@ class Plot:
     bars: bool = False
     zero: Literal["x", "y"] | None = None
     """The axis on which 0 means "no difference" and gets a rule."""
+    rules: tuple[Rule, ...] = ()
+    cloud: bool = False
+    """Whether there are so many points that they are small and lie over each other."""
 
 
 def offsets(n: int) -> list[float]:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from pluribus import __version__
 from pluribus.compare import Comparison, is_self_consistency
-from pluribus.reports import figured, fits, material, moved, tabulated, words
+from pluribus.reports import figured, fits, material, moved, rewards, tabulated, words
 from pluribus.reports.drawing import draw
 from pluribus.reports.fits import Fitted
-from pluribus.reports.grids import SOURCE, Grid, grid, number, word
+from pluribus.reports.grids import Grid
 from pluribus.reports.material import Council, Material, Scores
 from pluribus.reports.page import Code, Facts, Items, Lead, Page, Part, Section
 from pluribus.reports.plots import Plot
@@ -306,22 +306,7 @@ def _rounds(councils: Sequence[Council]) -> list[Part]:
 
 
 def _rewards(scores: Sequence[Scores]) -> list[Part]:
-    columns = (
-        word("run", "run"), number("rewards", "n"), number("mean reward", "reward", words.decimal),
-        number("disagreements", "m"), number("mean disagreement", "disagreement", words.decimal), SOURCE,
-    )  # fmt: skip
-    rows = [
-        {
-            "run": one.run, "source": one.source, "n": len(one.rewards), "m": len(one.disagreements),
-            "reward": _mean(one.rewards), "disagreement": _mean(one.disagreements),
-        }
-        for one in scores
-    ]  # fmt: skip
-    return [*_drawn(figured.rewards(scores)), *_some(grid("scores", "Rewards", columns, rows))]
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+    return [*_drawn(rewards.figures(scores)), *_some(rewards.table(scores), rewards.judges(scores))]
 
 
 def _compared(councils: Sequence[Council]) -> list[Part]:
