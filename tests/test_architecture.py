@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "method_config": {"types", "errors", "config", "load", "solve"},
     "decide": {"types", "errors", "answers", "consensus"},
     "label": {"types", "errors", "answers", "consensus", "judges", "sandbox"},
-    "judge_config": {"types", "errors", "config"},
+    "judge_config": {"types", "errors", "config", "consensus"},
     "verdicts": {"types", "errors"},
     "reward": {"types", "errors", "codec", "load", "agents", "consensus", "judges"},
     "prefer": {"types", "errors", "codec", "stats", "prompts", "agents", "consensus", "judges", "reward", "verdicts"},

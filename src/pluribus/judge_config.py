@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from pluribus.config import BudgetConfig, SamplingConfig, Strict, Weight, read_config, words
+from pluribus.consensus.rewards import Normalise
 from pluribus.errors import ConfigError
 
 ROLE_WEIGHTS: Mapping[str, float] = {"teacher": 0.5, "critic": 0.3, "diversity": 0.2}
@@ -17,7 +18,6 @@ ROLE_WEIGHTS: Mapping[str, float] = {"teacher": 0.5, "critic": 0.3, "diversity":
 BITS: Mapping[str, int] = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4}
 """Precision → bits a parameter takes."""
 
-Normalise = Literal["zscore", "minmax", "rank", "none"]
 Precision = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4"]
 THRESHOLDS: Mapping[Normalise, float] = {"zscore": 0.02, "rank": 0.03, "minmax": 0.08, "none": 0.08}
 """Normalisation → disagreement above which an item is not trained on, when the file says none.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pluribus.consensus._numbers import Floats, Values
 
-    Table = Sequence[Sequence[float | None]] | NDArray[Any]
+    Table = Sequence[Sequence[float | None] | NDArray[Any]] | NDArray[Any]
     Weights = Sequence[float] | NDArray[Any]
 
 Normalise = Literal["zscore", "minmax", "rank", "none"]
