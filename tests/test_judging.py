@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pluribus import judging
 from pluribus.config import make_config
 from pluribus.errors import ConfigError, PluribusError, UnknownName
 from pluribus.judge_config import make_judges
@@ -126,6 +130,54 @@ def test_what_a_person_decided_is_not_judged_again(asked: str) -> None:
         assert stored_rewards(store, asked).rewards[0].status == "disputed"
 
 
+def test_what_was_judged_before_under_other_rules_changes_nothing(asked: str, tmp_path: Path) -> None:
+    rules = judges(NUMBER, KEYED, NUMBER, threshold=0.06)
+    shutil.copytree(tmp_path / "workspace", tmp_path / "fresh")  # nothing is judged there
+    for other in ({"threshold": 0.02}, {"normalise": "rank"}, {"seed": 7}, {"judges": rules.judges[:2]}):
+        go(asked, rules.model_copy(update=other))
+    after = go(asked, rules)
+    with Store.open(tmp_path / "fresh") as fresh:
+        alone = asyncio.run(reward_run(fresh, asked, rules))
+    assert after.rewards == alone.rewards
+    assert 0 < sum(r.rounds for r in alone.rewards) < 36
+    with Store.open() as store:
+        assert stored_rewards(store, asked).rewards == alone.rewards
+
+
+def test_a_budget_that_ends_within_a_later_round_changes_no_number(asked: str, tmp_path: Path) -> None:
+    rules = judges(NUMBER, KEYED, NUMBER, threshold=0.02, max_rounds=2)
+    shutil.copytree(tmp_path / "workspace", tmp_path / "fresh")
+    with Store.open(tmp_path / "fresh") as fresh:
+        whole = asyncio.run(reward_run(fresh, asked, rules, tally=(spent := Tally())))
+    at_once = go(asked, rules.model_copy(update={"max_rounds": 0}), tally=(first := Tally()))
+    assert spent.calls > first.calls + 6 and not at_once.stopped
+    left = (spent.calls - first.calls) // 2
+    small = go(asked, rules.model_copy(update={"budget": make_config({"budget": {"calls": left}}).budget}))
+    assert small.stopped and {j.round for j in small.judgements} >= {0, 1}
+    with Store.open() as store:
+        assert stored_rewards(store, asked).rewards == small.rewards
+    assert go(asked, rules).rewards == whole.rewards
+
+
+def test_another_seed_draws_other_scores(asked: str) -> None:
+    first, other = (go(asked, judges(NUMBER, KEYED, max_rounds=0, seed=seed)) for seed in (0, 7))
+    assert [r.scores for r in first.rewards] != [r.scores for r in other.rewards]
+    assert go(asked, judges(NUMBER, KEYED, max_rounds=0), tally=(spent := Tally())).rewards == first.rewards
+    assert spent.calls == 0
+
+
+def test_a_verdict_after_a_second_round_keeps_its_number(asked: str) -> None:
+    config = judges(NUMBER, KEYED, NUMBER, threshold=0.0, max_rounds=1)
+    before = go(asked, config).rewards
+    (one, other) = ((r.attempt_id, r.turn) for r in before[:2])
+    with Store.open() as store:
+        put_verdict(store, asked, Verdict(pair_id(one, other), "q0", one, other, "tie", "ada", 1.0))
+        kept = stored_rewards(store, asked).rewards
+    for now in (kept, go(asked, config).rewards):
+        assert [(r.value, r.rounds) for r in now] == [(r.value, r.rounds) for r in before]
+        assert [r.status for r in now[:2]] == ["adjudicated", "adjudicated"]
+
+
 def test_the_embedded_council_judges_sums(tmp_path: Path) -> None:
     config = make_config({"task": "sums", "limit": 12, "models": ["zoo/qwen", "zoo/gemma"], "num_agents": 4})
     with Store.open() as store:
@@ -213,6 +265,16 @@ def test_the_same_reply_gets_the_same_number_in_the_run_and_anywhere(asked: str,
     assert council.score(prompts[5], replies[5]).value == made.rewards[5].value
 
 
+def test_a_number_does_not_depend_on_the_batch_also_after_a_second_round(asked: str) -> None:
+    made = go(asked, judges(NUMBER, KEYED, NUMBER, threshold=0.0, max_rounds=1))
+    assert {r.rounds for r in made.rewards} == {1}
+    council = CouncilReward.of(made)
+    said = [(part.question.text, c.text) for part in made.asked for c in part.candidates]
+    backwards = asyncio.run(council.rewards(*zip(*reversed(said), strict=True)))
+    assert [r.value for r in reversed(backwards)] == [r.value for r in made.rewards]
+    assert [council.score(*one).value for one in said[:6]] == [r.value for r in made.rewards[:6]]
+
+
 def test_disputed_rewards_can_be_withheld_and_no_verdict_is_none() -> None:
     broken = judges({"kind": "score", "model": "scripted/broken"}, normalise="none", retries=1)
     assert asyncio.run(CouncilReward(broken)(["1 + 1?"], ["2"])) == [None]
@@ -253,3 +315,26 @@ def test_prompts_and_completions_go_one_for_one() -> None:
         asyncio.run(council(["a", "b"], ["c"]))
     with pytest.raises(ConfigError, match="role and content"):
         asyncio.run(council([[{"text": "a"}]], ["c"]))
+
+
+def test_batches_that_come_at_once_open_the_judges_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, closed = [], []
+    plainly = judging.sitting
+
+    @asynccontextmanager
+    async def slowly(*said: Any) -> AsyncIterator[Any]:
+        opened.append(said)
+        await asyncio.sleep(0.05)
+        async with plainly(*said) as sat:
+            yield sat
+        closed.append(said)
+
+    monkeypatch.setattr(judging, "sitting", slowly)
+    council = CouncilReward(judges(NUMBER, normalise="none"))
+
+    async def at_once() -> None:
+        await asyncio.gather(*(council([f"{i} + 1?"], ["2"]) for i in range(5)))
+        await council.aclose()
+
+    asyncio.run(at_once())
+    assert (len(opened), len(closed)) == (1, 1)

@@ -65,7 +65,7 @@ class JudgesConfig(Strict):
     device_gb: float | None = Field(default=None, gt=0)
     """Memory of the device that the models with `parameters_b` share, 10⁹ bytes."""
 
-    seed: int = 0
+    seed: int = Field(default=0, ge=0)
     budget: BudgetConfig = BudgetConfig()
     prices: str | None = None
     concurrency: int = Field(default=256, ge=1)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from pluribus.label import TEXT, read_turns, verdicts_on
 from pluribus.load import fill, load
 from pluribus.prompts import dialect, fingerprint
 from pluribus.replies import REPAIR
-from pluribus.reward import Item, Judge, Reckoned, identity, judge, reckon, rereads
+from pluribus.reward import Item, Judge, Reckoned, hearing, identities, judge, reckon, rereads
 from pluribus.run import Pool, live_agents
 from pluribus.store import RunRow, Store
 from pluribus.store.files import whole
@@ -80,7 +81,7 @@ def bench(config: JudgesConfig) -> Bench:
     settings = [_settings(one, config.criteria, name) for one, name in zip(config.judges, names, strict=True)]
     places = _seats(config, names, weights, specs)
     judges = tuple(
-        Judge(name, one.kind, settings[i], _asked(one.kind, settings[i], places[i]), weights[i], one.role)
+        Judge(name, one.kind, settings[i], _asked(one.kind, settings[i], places[i], config.seed), weights[i], one.role)
         for i, (one, name) in enumerate(zip(config.judges, names, strict=True))
     )
     _check_apart(judges)
@@ -181,12 +182,13 @@ def _check_prompts(kind: str, name: str, seat: Seat) -> None:
             raise UnknownName(f"prompt of dialect {seat.dialect} ({name})", prompt, texts)
 
 
-def _asked(kind: str, settings: Any, seat: Seat | None) -> str:
+def _asked(kind: str, settings: Any, seat: Seat | None, seed: int) -> str:
     """Everything the judge's scores depend on; not its name, its weight or its address."""
     said: dict[str, Any] = {"kind": kind, "settings": plain(settings)}
     if seat is not None:
         words = fingerprint(dialect(seat.dialect), prompts_of(kind))
         said |= {"model": seat.model, "sampling": plain(seat.sampling), "prompts": words, "sample": seat.sample}
+        said |= {"seed": seed} if seed else {}
     return content_id(said)
 
 
@@ -387,6 +389,7 @@ def stored_rewards(store: Store, run: str, *, weights: Mapping[str, float] | Non
     decided = _decided(store, stored.id)
     work = _Work(None, bench(config), asked, scales=kept.scales, adjudicated=decided)
     work.restore(store)
+    work.recall()
     return _rewarded(stored, asked, work, work.reckon(kept.weights), kept, config)
 
 
@@ -405,6 +408,25 @@ _Place = tuple[str, int, str, int]
 """Attempt, turn, what was asked, round."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Round:
+    number: int
+    about: set[Item] | None = None
+    """The candidates it is about; None: all."""
+    before: Mapping[Item, Sequence[Judgement]] = field(default_factory=dict)
+    """What the rounds before it said of each."""
+    scales: Mapping[str, Scale] | None = None
+
+    def said_of(self, part: Part) -> list[Judgement]:
+        return [said for c in part.candidates for said in self.before.get((c.attempt_id, c.turn), ())]
+
+    def places(self, one: Judge, part: Part, judges: Sequence[Judge]) -> list[_Place]:
+        """Where each of the part's judgements by this judge belongs."""
+        heard = hearing(one, part.candidates, judges, self.number, self.said_of(part), self.scales)
+        names = identities(one, part.candidates, self.number, heard)
+        return [(c.attempt_id, c.turn, name, self.number) for c, name in zip(part.candidates, names, strict=True)]
+
+
 @dataclass(slots=True)
 class _Work:
     """Holds the judgements while they come."""
@@ -419,52 +441,65 @@ class _Work:
     """Fitted elsewhere; None: on these judgements."""
     adjudicated: frozenset[Item] = frozenset()
     judgements: dict[_Place, Judgement] = field(default_factory=dict)
+    """What counts."""
+    stored: dict[_Place, Judgement] = field(default_factory=dict)
+    """What earlier sittings left; it counts where these rounds would have asked for it."""
     stopped: str | None = None
 
     async def go(self, judges: Sequence[Judge]) -> None:
         """All rounds: everybody alone, then the disputed candidates again."""
-        await self._round(0, judges, None)
-        if len(judges) < 2 or not any(rereads(one.kind) for one in judges):
-            return
-        for number in range(1, self.bench.config.max_rounds + 1):
-            found = self.reckon(self.bench.weights)
-            disputed = {(r.attempt_id, r.turn) for r in found.rewards if r.status == "disputed"}
-            if not disputed or self.stopped:
-                return
-            await self._round(number, judges, found, disputed)
+        turn: _Round | None = _Round(0)
+        while turn is not None:
+            self._recall(turn)
+            if not self.stopped:
+                await self._round(turn, judges)
+            turn = self._next(turn.number)
+
+    def recall(self) -> None:
+        """The same with what is stored alone; nobody is asked."""
+        turn: _Round | None = _Round(0)
+        while turn is not None:
+            self._recall(turn)
+            turn = self._next(turn.number)
+
+    def _next(self, number: int) -> _Round | None:
+        """The round after this one; None: there is none.
+
+        A candidate that a person has decided since keeps what was said of it, so it is in it; it is not asked about.
+        """
+        several = len(self.bench.judges) > 1 and any(rereads(one.kind) for one in self.bench.judges)
+        if not several or number >= self.bench.config.max_rounds:
+            return None
+        found, most = self.reckon(self.bench.weights), self.bench.config.threshold
+        again = {(r.attempt_id, r.turn) for r in found.rewards if r.disagreement is not None and r.disagreement > most}
+        return _Round(number + 1, again, self._by_item(), found.scales) if again else None
+
+    def _recall(self, turn: _Round) -> None:
+        """What is stored of a round becomes what counts. A round that is gone on with reads the rounds before it
+        only, and another threshold, scale or weight asks about other candidates: so each is found by what it read."""
+        for part in (_only(part, turn.about) for part in self.parts):
+            for one in self.bench.judges:
+                if part.candidates and (not turn.number or rereads(one.kind)):
+                    held = ((place, self.stored.get(place)) for place in turn.places(one, part, self.bench.judges))
+                    self.judgements |= {place: replace(said, judge=one.name) for place, said in held if said}
 
     def restore(self, store: Store) -> None:
-        """Takes over what earlier sittings of these judges said; failures are asked again."""
-        wanted = self._wanted()
+        """Finds what earlier sittings of these judges said; failures are asked again."""
         attempts = dict.fromkeys(one.attempt_id for part in self.parts for one in part.candidates)
         for found in store.records(JUDGEMENT, Judgement, attempts).values():
             for said in found:
-                place = _place(said)
-                name = wanted.get(place)
-                if name is not None and (said.score is not None or place not in self.judgements):
-                    self.judgements[place] = replace(said, judge=name)
+                if said.score is not None or _place(said) not in self.stored:
+                    self.stored[_place(said)] = said
 
-    def _wanted(self) -> dict[_Place, str]:
-        """Every place of these judges → the judge."""
-        places: dict[_Place, str] = {}
-        for part in self.parts:
-            for one in self.bench.judges:
-                for number in range(self.bench.config.max_rounds + 1 if rereads(one.kind) else 1):
-                    asked = identity(one, part.candidates, number, self.bench.judges)
-                    places |= {(c.attempt_id, c.turn, asked, number): one.name for c in part.candidates}
-        return places
-
-    async def _round(
-        self, number: int, judges: Sequence[Judge], found: Reckoned | None, only: set[Item] | None = None
-    ) -> None:
-        todo = [part for part in (_only(part, only) for part in self.parts) if part.candidates]
-        before = self._by_item() if number else {}
+    async def _round(self, turn: _Round, judges: Sequence[Judge]) -> None:
+        about = None if turn.about is None else turn.about - self.adjudicated
+        todo = [part for part in (_only(part, about) for part in self.parts) if part.candidates]
         done = 0
 
         async def work(part: Part) -> bool:
             nonlocal done
             try:
-                await self._judge(part, number, judges, before, found.scales if found else None)
+                await self._judge(part, turn, judges)
             except BudgetExceeded as error:
                 self.stopped = str(error)
                 return False
@@ -474,22 +509,17 @@ class _Work:
 
         await each(todo, work, min(len(todo), max(self.bench.config.concurrency, 64)) or 1)
 
-    async def _judge(
-        self,
-        part: Part,
-        number: int,
-        judges: Sequence[Judge],
-        before: Mapping[Item, Sequence[Judgement]],
-        scales: Mapping[str, Scale] | None,
-    ) -> None:
-        if not any(self._is_open(one, part, number, judges) for one in judges):
+    async def _judge(self, part: Part, turn: _Round, judges: Sequence[Judge]) -> None:
+        if not any(self._is_open(one, part, turn, judges) for one in judges):
             return
         said = await judge(
-            part.question, part.candidates, judges, round=number, check=checker(part.key), scales=scales,
-            before=[j for c in part.candidates for j in before.get((c.attempt_id, c.turn), ())],
-            seed=self.bench.config.seed,
+            part.question, part.candidates, judges, round=turn.number, check=checker(part.key), scales=turn.scales,
+            before=turn.said_of(part), seed=self.bench.config.seed,
         )  # fmt: skip
-        self.judgements |= {_place(one): one for one in said}
+        for one in said:
+            held = self.judgements.get(_place(one))
+            if one.score is not None or held is None or held.score is None:  # a failure takes no score away
+                self.judgements[_place(one)] = one
         if self.store is not None:
             self.store.put_records(JUDGEMENT, [(one.attempt_id, one) for one in said])
 
@@ -499,20 +529,31 @@ class _Work:
             found.setdefault((said.attempt_id, said.turn), []).append(said)
         return found
 
-    def _is_open(self, one: Judge, part: Part, number: int, judges: Sequence[Judge]) -> bool:
+    def _is_open(self, one: Judge, part: Part, turn: _Round, judges: Sequence[Judge]) -> bool:
         """Whether some of these candidates have no score of this judge in this round yet."""
-        if number and not rereads(one.kind):
+        if turn.number and not rereads(one.kind):
             return False
-        asked = identity(one, part.candidates, number, judges)
-        held = [self.judgements.get((c.attempt_id, c.turn, asked, number)) for c in part.candidates]
+        held = map(self.judgements.get, turn.places(one, part, judges))
         return any(said is None or said.score is None for said in held)
 
     def reckon(self, weights: Mapping[str, float]) -> Reckoned:
+        """ConfigError where `none` is to take scores it can not."""
         config = self.bench.config
+        if config.normalise == "none":
+            _check_range(self.judgements.values())
         return reckon(
             _items(self.parts), list(self.judgements.values()), weights, normalise=config.normalise,
             threshold=config.threshold, scales=self.scales, adjudicated=self.adjudicated,
         )  # fmt: skip
+
+
+def _check_range(judgements: Iterable[Judgement]) -> None:
+    out = next((said for said in judgements if said.score is not None and not 0 <= said.score <= 1), None)
+    if out is not None:
+        raise ConfigError(
+            f"{out.judge} gave {out.score:g}, and normalise none takes scores in [0, 1] only",
+            hint="say normalise: zscore, minmax or rank",
+        )
 
 
 def _place(said: Judgement) -> _Place:
@@ -586,6 +627,7 @@ class CouncilReward:
         self.__name__ = "council_reward"
         self._home = home
         self._open: dict[asyncio.AbstractEventLoop, tuple[AsyncExitStack, tuple[Judge, ...], Store | None]] = {}
+        self._opening: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
 
     @classmethod
     def of(cls, rewarded: Rewarded, **options: Any) -> CouncilReward:
@@ -647,16 +689,20 @@ class CouncilReward:
     async def _judges(self) -> tuple[tuple[Judge, ...], Store | None]:
         """The judges in this event loop; they stay open until `aclose`."""
         loop = asyncio.get_running_loop()
-        if loop not in self._open:
-            stack = AsyncExitStack()
-            store = stack.enter_context(Store.open(self._home)) if self._home is not None else None
-            self._open[loop] = (stack, await stack.enter_async_context(sitting(self.bench, store)), store)
+        async with self._opening.setdefault(loop, asyncio.Lock()):  # of batches that come at once the first opens them
+            if loop not in self._open:
+                async with AsyncExitStack() as stack:
+                    store = stack.enter_context(Store.open(self._home)) if self._home is not None else None
+                    judges = await stack.enter_async_context(sitting(self.bench, store))
+                    self._open[loop] = (stack.pop_all(), judges, store)
         _, judges, store = self._open[loop]
         return judges, store
 
     async def aclose(self) -> None:
         """Closes the judges of this event loop; the next reward opens them again."""
-        found = self._open.pop(asyncio.get_running_loop(), None)
+        loop = asyncio.get_running_loop()
+        found = self._open.pop(loop, None)
+        self._opening.pop(loop, None)
         if found is not None:
             await found[0].aclose()
 
@@ -685,13 +731,50 @@ def _read_rewarder(path: Path) -> tuple[JudgesConfig, Mapping[str, Scale], Mappi
         raise ConfigError(f"{path}: not a rewarder", hint=hint)
     if value.get("version") != 1:
         raise ConfigError(f"{path}: version {value.get('version')!r} of a rewarder; this pluribus reads 1")
+    _check_object(path, value, "judges", hint)
+    config = make_judges(value["judges"], str(path))
+    for key in ("weights", "scales"):
+        _check_object(path, value, key, hint)
     try:
-        config = make_judges(value["judges"], str(path))
         scales: Any = Mapping[str, Scale]
         weights: Any = Mapping[str, float]
-        return config, build(scales, value["scales"]), build(weights, value["weights"])
+        found = config, build(scales, value["scales"]), build(weights, value["weights"])
     except (KeyError, TypeError, ValueError) as problem:
         raise ConfigError(f"{path}: {problem}", hint=hint) from None
+    if wrong := _unfit(*found):
+        raise ConfigError(f"{path}: {wrong}", hint=hint)
+    return found
+
+
+def _check_object(path: Path, value: Mapping[str, Any], key: str, hint: str) -> None:
+    if not isinstance(value.get(key), dict):
+        raise ConfigError(f"{path}: {key} is {value.get(key)!r:.60}; expected an object", hint=hint)
+
+
+def _unfit(config: JudgesConfig, scales: Mapping[str, Scale], weights: Mapping[str, float]) -> str | None:
+    """What an edited rewarder would be reckoned wrongly with."""
+    names = judge_names(config)
+    if set(weights) != set(names):
+        return f"weights are of {', '.join(weights) or 'nobody'}; the judges are {', '.join(names)}"
+    for name, weight in weights.items():
+        if not _is_number(weight) or weight < 0:
+            return f"weights.{name} is {weight!r:.60}; expected a finite number of at least 0"
+    if not any(weights.values()):
+        return "all weights are 0; at least one judge needs a weight above 0"
+    for name, scale in scales.items():
+        for part, number in plain(scale).items():
+            several = number if isinstance(number, list | tuple) else [number]
+            if part != "how" and not all(map(_is_number, several)):
+                return f"scales.{name}.{part} is {number!r:.60}; expected a finite number"
+        if scale.spread < 0:
+            return f"scales.{name}.spread is {scale.spread!r}; expected at least 0"
+        if scale.how != config.normalise:
+            return f"scales.{name}.how is {scale.how!r:.60}; normalise is {config.normalise}"
+    return None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _parts(prompts: Sequence[Said], completions: Sequence[Said]) -> tuple[list[Part], list[Item]]:

@@ -76,19 +76,15 @@ async def judge(
     Raises BudgetExceeded: the next call could pass the budget; finished calls are in the store.
     """
     asked = [one for one in judges if not round or rereads(one.kind)]
-    known = _latest(before)
-
-    def heard(by: Judge) -> Sequence[Sequence[Heard]]:
-        return [_heard(by, judges, known, scales or {}, candidate) for candidate in candidates] if round else ()
-
-    jurors = [_juror(one, question, round, heard(one), check, seed) for one in asked]
+    heard = [hearing(one, candidates, judges, round, before, scales) for one in asked]
+    jurors = [_juror(one, question, round, each, check, seed) for one, each in zip(asked, heard, strict=True)]
     said = await _at_once(
         [load("judges", one.kind).judge_all(juror, candidates) for one, juror in zip(asked, jurors, strict=True)]
     )
     return [
-        _judgement(one, identity(one, candidates, round, judges), round, candidate, opinion)
-        for one, opinions in zip(asked, said, strict=True)
-        for candidate, opinion in zip(candidates, opinions, strict=True)
+        _judgement(one, name, round, candidate, opinion)
+        for one, each, opinions in zip(asked, heard, said, strict=True)
+        for name, candidate, opinion in zip(identities(one, candidates, round, each), candidates, opinions, strict=True)
     ]
 
 
@@ -114,13 +110,28 @@ def rereads(kind: str) -> bool:
     return getattr(load("judges", kind), "REREADS", False)
 
 
-def identity(one: Judge, candidates: Sequence[Candidate], round: int, judges: Sequence[Judge]) -> str:
-    """Content id of what a judge is asked in a round: with those it compares, and with those whose reasons it reads."""
-    beside = (
-        [(c.attempt_id, c.turn) for c in candidates] if getattr(load("judges", one.kind), "COMPARES", False) else []
-    )
-    others = sorted(other.asked for other in judges if other is not one) if round else []
-    return content_id([one.asked, beside, round, others]) if beside or round else one.asked
+def hearing(
+    by: Judge,
+    candidates: Sequence[Candidate],
+    judges: Sequence[Judge],
+    round: int,
+    before: Sequence[Judgement],
+    scales: Mapping[str, Scale] | None,
+) -> list[list[Heard]]:
+    """For each candidate what a judge gets to read of the others; empty in round 0. Arguments as for `judge`."""
+    known = _latest(before) if round else {}
+    return [_heard(by, judges, known, scales or {}, candidate) for candidate in candidates]
+
+
+def identities(one: Judge, candidates: Sequence[Candidate], round: int, heard: Sequence[Sequence[Heard]]) -> list[str]:
+    """Content id, for each candidate, of what a judge is asked in a round: with those it compares, and with what it
+    reads of the others, scores to the digits that are shown."""
+    compares = getattr(load("judges", one.kind), "COMPARES", False)
+    beside = [(c.attempt_id, c.turn) for c in candidates] if compares else []
+    if not round:
+        return [content_id([one.asked, beside, round, []]) if beside else one.asked] * len(candidates)
+    read = [[(h.name, None if h.score is None else f"{h.score:.2f}", h.reason) for h in said] for said in heard]
+    return [content_id([one.asked, beside, round, said]) for said in read]
 
 
 def _juror(

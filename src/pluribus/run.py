@@ -416,17 +416,29 @@ async def live_agents(
 ) -> AsyncIterator[Live]:
     """The same for any seats, each with its model's spec."""
     own = pool or Pool(make_budget(traffic.budget))
-    tally = tally or Tally()
-    prices = read_prices(Path(traffic.prices)) if traffic.prices else None
     try:
-        backends = {repr(spec): _wrapped(spec, traffic, store, tally, own, prices) for spec in specs}
-        agents = tuple(
-            _agent(seat, backends[repr(spec)], price_of(spec, prices)) for seat, spec in zip(seats, specs, strict=True)
-        )
-        yield Live(agents, tally, own.budget)
+        yield agents_in(own, seats, specs, traffic, store, tally)
     finally:
         if pool is None:
             await own.close()
+
+
+def agents_in(
+    pool: Pool,
+    seats: Sequence[Seat],
+    specs: Sequence[ModelSpec],
+    traffic: Traffic,
+    store: Store | None,
+    tally: Tally | None = None,
+) -> Live:
+    """The same in a pool that its owner closes."""
+    tally = tally or Tally()
+    prices = read_prices(Path(traffic.prices)) if traffic.prices else None
+    backends = {repr(spec): _wrapped(spec, traffic, store, tally, pool, prices) for spec in specs}
+    agents = tuple(
+        _agent(seat, backends[repr(spec)], price_of(spec, prices)) for seat, spec in zip(seats, specs, strict=True)
+    )
+    return Live(agents, tally, pool.budget)
 
 
 def _wrapped(

@@ -233,7 +233,7 @@ class Judgement:
     """The judge's name at its council."""
     asked: str
     """Content id of everything the score depends on beside the candidate: kind, model, sampling, settings, prompts,
-    and from round 1 on whom it had read."""
+    and from round 1 on what it had read of the others."""
     score: float | None
     """The judge's own, not normalised; None: no verdict."""
     round: int = 0

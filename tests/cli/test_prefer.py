@@ -120,6 +120,20 @@ def test_by_reward_where_the_run_has_rewards(pluribus: Run, judged: str, tmp_pat
         assert (row["task"], row["by"]) == ("jsonl", "reward")
 
 
+def test_the_table_against_the_keys_fits_80_columns(
+    pluribus: Run, judged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = pluribus("prefer", judged, "--out", tmp_path / "pairs.jsonl")
+    table = said.out.partition("against the keys")[2].partition("written")[0]
+    assert "95 % interval" in table and "…" not in table
+    assert all(part in table for part in ("before the filter", "only chosen right", "only rejected right", "same"))
+
+
+def test_a_seed_below_0_is_one_line(pluribus: Run, judged: str, tmp_path: Path) -> None:
+    assert "--seed" in pluribus("prefer", judged, "--out", tmp_path / "pairs.jsonl", "--seed", "-1").complaint()
+
+
 def test_json_says_the_same(pluribus: Run, judged: str, tmp_path: Path) -> None:
     out = tmp_path / "pairs.jsonl"
     said = pluribus("prefer", judged, "--out", out, "--json").object
@@ -435,5 +449,5 @@ def test_longer_replies_that_win_are_warned_of(pluribus: Run, lines: Run, tmp_pa
     models = f"replay/{recorded}#long,replay/{recorded}#short"
     run = pluribus("run", "--task", "jsonl", "--data", data, "--agent-models", models, "--json").object["run"]
     said = pluribus("prefer", run, "--out", tmp_path / "pairs.jsonl")
-    assert "the chosen reply is the longer one in 1.0000 (0.758 – 1.000), by +19.0 words" in said.out
+    assert "the chosen reply is the longer one in 1.0000 (95 %: 0.758 – 1.000), by +19.0 words" in said.out
     assert "note: the chosen reply is the longer one in 100% of the pairs, clearly more than half" in said.out

@@ -77,7 +77,10 @@ def test_to_label_studio_and_back(pluribus: Run, home: Path, tmp_path: Path) -> 
     again = pluribus("review", NAME, "--import-label-studio", path, "--json")
     assert (again.object["taken"], again.object["known"]) == (0, 2)
     assert len(said(home)) == 17 and said(home)[-1].reviewer == "label studio 3"
-    assert pluribus("review", NAME, "--export-label-studio", path, "--json").object["tasks"] == 0
+    refused = pluribus("review", NAME, "--export-label-studio", path).complaint()
+    assert f"--export-label-studio {path} is there already" in refused  # people's work is in it
+    left = pluribus("review", NAME, "--export-label-studio", tmp_path / "left.json", "--json")
+    assert left.object["tasks"] == 0
 
 
 def test_a_bad_row_is_named_and_nothing_is_half_imported(pluribus: Run, home: Path, tmp_path: Path) -> None:
@@ -133,13 +136,24 @@ def test_a_file_must_be_imported_first(pluribus: Run, home: Path, tmp_path: Path
 
 def test_no_verdict_no_weights(pluribus: Run, tmp_path: Path) -> None:
     plant(tmp_path / "workspace", [plain(0, SAME)])
-    assert "people have decided no pair" in pluribus("review", NAME, "--adjust-weights").complaint()
+    line = pluribus("review", NAME, "--adjust-weights").complaint()
+    assert "--adjust-weights: nobody has preferred" in line and f"pluribus review {NAME}" in line
     shown = pluribus("review", NAME, "--stats")
     assert shown.code == 0 and "0 pairs, 0 decided" in shown.out
 
 
 def test_an_export_never_takes_the_place_of_a_folder(pluribus: Run, home: Path, tmp_path: Path) -> None:
-    assert "is a folder" in pluribus("review", NAME, "--export-label-studio", tmp_path).complaint()
+    line = pluribus("review", NAME, "--export-label-studio", tmp_path).complaint()
+    assert "--export-label-studio" in line and "is a folder" in line
+
+
+def test_an_export_takes_the_place_of_an_older_one_alone(pluribus: Run, home: Path, tmp_path: Path) -> None:
+    foreign, tasks = tmp_path / "notes.json", tmp_path / "tasks.json"
+    foreign.write_text('[{"mine": 1}]', "utf-8")
+    assert "is no file of such tasks" in pluribus("review", NAME, "--export-label-studio", foreign).complaint()
+    assert foreign.read_text("utf-8") == '[{"mine": 1}]'
+    for _ in range(2):
+        assert pluribus("review", NAME, "--export-label-studio", tasks).code == 0
 
 
 def test_a_port_that_is_taken(pluribus: Run, home: Path) -> None:

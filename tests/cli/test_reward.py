@@ -14,7 +14,7 @@ import yaml
 from pluribus.cli import _reward_demo
 from pluribus.cli._reward_facts import auroc
 from pluribus.engines.asyncio import block
-from pluribus.judge_config import make_judges
+from pluribus.judge_config import ROLE_WEIGHTS, make_judges
 from pluribus.judging import JUDGEMENT, CouncilReward, stored_rewards
 from pluribus.prefer import read_rows
 from pluribus.store import Store
@@ -22,6 +22,7 @@ from pluribus.types import Judgement
 
 Run = Callable[..., Any]
 NUMBER = "scripted/number"
+SECRET = "sk-secret-0123456789"
 ALL_ALIKE = {"model": "scripted/constant", "text": '{"reason": "fine", "score": 7}'}
 SILENT = {"model": "scripted/constant", "text": "I would rather not say."}
 
@@ -101,6 +102,34 @@ def test_the_screen_says_who_judges_and_what_came_of_it(pluribus: Run, name: str
         f"written: {tmp_path / 'rewards.jsonl'}",
     ):
         assert part in said.out, part
+
+
+def test_the_tables_fit_80_columns(pluribus: Run, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = pluribus("reward", name, *three("--out", str(tmp_path)))
+    tables = said.out.partition("\n\njudge  ")[2].partition("consensus variance")[0].partition("\n\njudge  ")[2]
+    assert "…" not in tables and "rank r" in tables and all(f"\n{role} " in tables for role in ROLE_WEIGHTS)
+    assert said.out.count("of all its judgements, stored ones too") == 1
+
+
+def test_the_screen_says_what_comes_next(pluribus: Run, name: str, tmp_path: Path) -> None:
+    said = pluribus("reward", name, *three("--out", str(tmp_path), "--threshold", "0"))
+    assert f"let people decide with: pluribus review {name}" in said.out
+    assert f"pluribus prefer {name} --out preferences.jsonl" in said.out
+
+
+def test_the_screen_says_why_a_judge_gave_no_score(
+    pluribus: Run, name: str, judges: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    dead = {"model": "openai/m@http://127.0.0.1:9/v1"}
+    flags = ("--judges", judges(dead, NUMBER), "--out", tmp_path, "--retries", "1")
+    said = pluribus("reward", name, *flags)
+    (line,) = [line for line in said.out.splitlines() if line.startswith("judge 1: ")]
+    assert "candidates without a score: openai/m at http://127.0.0.1:9/v1: " in line and said.code == 1
+    found = pluribus("reward", name, *flags, "--json")
+    assert list(json.loads(found.out)["failures"]) == ["judge 1"]
+    assert SECRET not in said.out + said.err + found.out + (tmp_path / "rewards.jsonl").read_text("utf-8")
 
 
 def test_what_is_judged_costs_no_second_call(pluribus: Run, name: str, tmp_path: Path) -> None:
@@ -202,6 +231,26 @@ def test_weights_that_are_learned(pluribus: Run, recorded: str, judges: Run, tmp
     assert tuple(weights) == names and min(weights["sharp"], weights["keen"]) > 3 * weights["dull"]
     with Store.open() as store:
         assert dict(stored_rewards(store, recorded).weights) == weights
+
+
+def test_numbers_that_flatter_and_judges_that_stay_behind_are_said(
+    pluribus: Run, recorded: str, judges: Run, tmp_path: Path
+) -> None:
+    file = judges(*({"kind": "recorded", "name": one, "settings": {"score": one}} for one in ("sharp", "dull")))
+    flags = ("reward", recorded, "--judges", file, "--out", tmp_path / "out", "--json")
+    learned = pluribus(*flags, "--weights", "labels").object["warnings"]
+    assert len(learned) == 1 and "learned from the keys of this run" in learned[0]
+    assert pluribus(*flags, "--weights", "agreement").object["warnings"] == []
+    saved = pluribus(*flags, "--save", tmp_path / "rewarder.json").object["warnings"]
+    assert len(saved) == 1 and saved[0].startswith("sharp, dull can say nothing of prompts and completions")
+
+
+def test_scores_beyond_the_common_scale_are_one_line(pluribus: Run, recorded: str, judges: Run, tmp_path: Path) -> None:
+    file = judges({"kind": "recorded", "name": "sharp", "settings": {"score": "sharp"}})
+    said = pluribus("reward", recorded, "--judges", file, "--normalise", "none", "--out", tmp_path)
+    line = [one for one in said.err.splitlines() if one.startswith("pluribus: ")]
+    assert said.code == 2 and len(line) == 1
+    assert "sharp gave 9" in line[0] and "[0, 1]" in line[0] and "zscore" in line[0]
 
 
 def test_nothing_to_learn_from_is_one_line(pluribus: Run, council: Run, lines: Run, tmp_path: Path) -> None:
@@ -397,6 +446,86 @@ def test_where_the_rows_may_go(pluribus: Run, unfitted: Path, tmp_path: Path) ->
     assert source.read_text() == "prompt,completion\nx,y\n"
 
 
+def test_only_older_rewards_are_written_over(pluribus: Run, unfitted: Path, tmp_path: Path) -> None:
+    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("prompt,completion\nx,y\n")
+    go = ("reward", source, "--rewarder", unfitted, "--out", out)
+    out.write_text("precious,data\n1,2\n")
+    assert "is no file of rewarded rows" in pluribus(*go).complaint() and "precious" in out.read_text()
+    out.unlink()
+    for _ in range(2):
+        assert pluribus(*go).code == 0
+
+
+def test_only_an_older_rewarder_is_written_over(pluribus: Run, name: str, rewarder: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.json"
+    notes.write_text('{"mine": 1}')
+    said = pluribus("reward", name, *three("--out", str(tmp_path / "o"), "--save", str(notes)))
+    assert said.code == 2 and f"--save {notes} is there already and is no rewarder" in said.err
+    assert notes.read_text() == '{"mine": 1}'
+    assert pluribus("reward", name, *three("--out", str(tmp_path / "o"), "--save", str(rewarder))).code == 0
+
+
+def test_columns_that_two_would_have(pluribus: Run, tmp_path: Path) -> None:
+    source, rewarder = tmp_path / "in.csv", tmp_path / "r.json"
+    source.write_text("prompt,completion\nx,y\n")
+    CouncilReward(make_judges({"judges": [{"model": NUMBER, "role": "reward"}], "normalise": "none"})).save(rewarder)
+    line = pluribus("reward", source, "--rewarder", rewarder, "--out", tmp_path / "out.csv").complaint()
+    assert "a judge is named 'reward'" in line
+
+
+@pytest.mark.parametrize(
+    ("flags", "part"),
+    [
+        (("--prompt-column", ""), "there is no column ''"),
+        (("--budget-calls", "-1"), "budget.calls is -1"),
+        (("--retries", "0"), "retries is 0"),
+    ],
+)
+def test_flags_of_the_rows_that_are_wrong(
+    pluribus: Run, unfitted: Path, tmp_path: Path, flags: tuple[str, ...], part: str
+) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("prompt,completion\nx,y\n")
+    assert part in pluribus("reward", source, "--rewarder", unfitted, "--out", tmp_path / "o.csv", *flags).complaint()
+
+
+def test_half_a_surrogate_pair_is_no_text(pluribus: Run, unfitted: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"prompt": "x", "completion": "\\ud800"}\n')
+    line = pluribus("reward", source, "--rewarder", unfitted, "--out", tmp_path / "o.jsonl").complaint()
+    assert f"{source}:1" in line and "surrogate" in line
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "part"),
+    [
+        (("weights", "teacher"), -1, "weights.teacher is -1"),
+        (("weights", "teacher"), float("nan"), "weights.teacher is nan"),
+        (("weights", "teacher"), "a", "weights.teacher is 'a'"),
+        (("weights", "bob"), 1, "bob"),
+        (("weights",), [1], "weights is [1]"),
+        (("scales",), [], "scales is []"),
+        (("scales", "critic", "spread"), "a", "scales.critic.spread is 'a'"),
+        (("scales", "critic", "spread"), -1, "scales.critic.spread is -1"),
+        (("scales", "critic", "how"), "rank", "scales.critic.how is 'rank'"),
+        (("judges",), None, "judges is None"),
+    ],
+)
+def test_an_edited_rewarder(
+    pluribus: Run, rewarder: Path, tmp_path: Path, path: tuple[str, ...], value: Any, part: str
+) -> None:
+    source, content = tmp_path / "in.csv", json.loads(rewarder.read_text("utf-8"))
+    source.write_text("prompt,completion\nx,y\n")
+    inner = content
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    rewarder.write_text(json.dumps(content), "utf-8")
+    line = pluribus("reward", source, "--rewarder", rewarder, "--out", tmp_path / "out.csv").complaint()
+    assert part in line and str(rewarder) in line
+
+
 def test_a_rewarder_that_is_none(pluribus: Run, tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.write_text("prompt,completion\nx,y\n")
@@ -409,6 +538,7 @@ def test_a_service_that_can_not_be(pluribus: Run, unfitted: Path, tmp_path: Path
     assert "none.json" in pluribus("reward", "--serve", tmp_path / "none.json").complaint()
     open_to_all = pluribus("reward", "--serve", unfitted, "--host", "0.0.0.0", "--port", "1").complaint()
     assert "--token" in open_to_all and "0.0.0.0" in open_to_all
+    assert "65535" in pluribus("reward", "--serve", unfitted, "--port", "99999").complaint()
 
 
 # --- what one can get wrong ------------------------------------------------------------------------------------------
@@ -476,6 +606,7 @@ def test_places_that_are_wrong(pluribus: Run, name: str, judges: Run, tmp_path: 
     assert "no such" in pluribus("reward", name, "--judges", tmp_path / "none.yaml").complaint().lower()
     assert "write it into the file" in pluribus("reward", name, "--judges", file, "--judge", NUMBER).complaint()
     assert "needs a run" in pluribus("reward", "--judges", file).complaint()
+    assert "needs a file of rows" in pluribus("reward", "--rewarder", file, "--out", tmp_path / "o.csv").complaint()
     assert "unknown run" in pluribus("reward", "nothing", "--judges", file).complaint()
     rows = tmp_path / "rows.csv"
     rows.write_text("prompt,completion\n")
@@ -485,6 +616,7 @@ def test_places_that_are_wrong(pluribus: Run, name: str, judges: Run, tmp_path: 
     assert "has its own judges" in pluribus("reward", "--demo", "--judges", file).complaint()
     assert "does nothing with --demo" in pluribus("reward", "--demo", "--budget-calls", "3").complaint()
     assert "does nothing with --serve" in pluribus("reward", "--serve", rows, "--out", tmp_path / "o").complaint()
+    assert "seed is -5" in pluribus("reward", name, "--judges", judges(NUMBER, seed=-5)).complaint()
 
 
 def test_a_run_without_replies(pluribus: Run, council: Run, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.review.desk import SAME, Planted, plain, plant, rewarded, varied
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("fastapi")
 
+from pluribus.errors import StoreError  # noqa: E402
 from pluribus.review.app import Desk, make_app  # noqa: E402
 from pluribus.review.guard import Guard, is_loopback, plain_name  # noqa: E402
 from pluribus.review.material import gather  # noqa: E402
@@ -230,6 +231,7 @@ async def test_a_name_half_of_a_sign_and_a_long_name(desk: Callable[..., Desk]) 
         ("/pair/{id}", {"choice": "best"}, 400),
         ("/pair/{id}", {}, 400),
         ("/pair/{id}", {"choice": "x" * 20_000}, 413),
+        ("/pair/{id}", {"choice": "first"} | {f"field{i}": "1" for i in range(30)}, 400),
     ],
 )
 async def test_what_makes_no_sense_is_refused_and_keeps_nothing(
@@ -244,7 +246,15 @@ async def test_what_makes_no_sense_is_refused_and_keeps_nothing(
 
 @pytest.mark.parametrize(
     "headers",
-    [{}, {"origin": "https://evil.example"}, {"origin": "null"}, {"origin": "http://127.0.0.1:9999"}, {"origin": ""}],
+    [
+        {},
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:9999"},
+        {"origin": ""},
+        {"origin": "http://["},
+        {"origin": "http://evil@127.0.0.1:8765"},
+    ],
 )
 async def test_a_form_of_another_site_is_refused(desk: Callable[..., Desk], headers: dict[str, str]) -> None:
     table = desk(varied(1))
@@ -273,6 +283,13 @@ async def test_a_name_that_was_made_to_lead_here_is_refused(desk: Callable[..., 
             assert (await client.get(path)).status_code == 400
         posted = await client.post("/name", data={"name": "eve"}, headers={"origin": base})
         assert posted.status_code == 400
+
+
+@pytest.mark.parametrize("host", ["[::1", "[x]", "", "localhost.evil.example", "localhost@evil.example", "\xff"])
+async def test_an_address_that_is_none_is_refused(desk: Callable[..., Desk], host: str) -> None:
+    async with visiting(desk(varied(1))) as client:
+        answer = await client.get("/", headers={b"host": host.encode("latin-1")})
+        assert answer.status_code == 400 and "content-security-policy" in answer.headers
 
 
 @pytest.mark.parametrize("base", ["http://localhost:8765", "http://[::1]:8765", "http://127.0.0.1:8765"])
@@ -337,3 +354,49 @@ def test_pages_ask_for_nothing_from_elsewhere() -> None:
 )  # fmt: skip
 def test_addresses_that_only_this_machine_reaches(host: str, here: bool) -> None:
     assert is_loopback(host) is here
+
+
+class Full(Kept):
+    """A ledger on a disk that is full."""
+
+    def add(self, verdict: Verdict) -> None:
+        raise StoreError("nothing can be written any more: <disk> is full", hint="what was flushed is safe")
+
+
+async def test_a_verdict_that_can_not_be_kept_is_said_to_be_lost(desk: Callable[..., Desk]) -> None:
+    table = desk(varied(1))
+    table.ledger = Full()
+    async with visiting(table) as client:
+        page = await client.get("/")
+        answer = await client.post(page.url.path, data={"choice": "first"}, headers=ORIGIN)
+        assert answer.status_code == 503 and "may not be kept" in answer.text and "&lt;disk&gt; is full" in answer.text
+        assert "content-security-policy" in answer.headers
+        assert "Which is better?" in (await client.get("/")).text
+
+
+class Broken(Kept):
+    def events(self) -> Sequence[Verdict]:
+        raise RuntimeError("a secret of the inside")
+
+
+async def test_a_bug_shows_nothing_of_the_inside(desk: Callable[..., Desk]) -> None:
+    table = desk(varied(1))
+    table.ledger = Broken()
+    async with visiting(table) as client:
+        answer = await client.get("/")
+    assert answer.status_code == 500 and "This is a bug" in answer.text and "secret" not in answer.text
+    assert "content-security-policy" in answer.headers and answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("at", [253402300799.0, 1e300])
+async def test_a_verdict_of_a_far_future_can_be_taken_back(desk: Callable[..., Desk], at: float) -> None:
+    table = desk(varied(1))
+    pair = table.material.pairs[0]
+    first, second = (reply.item for reply in pair.replies)
+    for choice in ("tie", "first"):
+        table.ledger.add(Verdict(pair.id, pair.question.id, first, second, choice, "ada", at))  # type: ignore[arg-type]
+    async with visiting(table) as client:
+        page = await client.post(f"/pair/{pair.id}/undo", headers=ORIGIN)
+        assert "Which is better?" in page.text
+    said = table.ledger.events()
+    assert len({(v.choice, v.at) for v in said}) == len(said) == 4, "the store takes the same event for one"

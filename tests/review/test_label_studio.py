@@ -164,6 +164,20 @@ def test_whatever_is_wrong_is_named_with_its_task_and_nothing_is_taken(
     assert words in str(caught.value) and str(path) in str(caught.value)
 
 
+@pytest.mark.parametrize("lasted", [10**400, -5, True, float("nan"), float("inf"), "4"])
+def test_what_is_no_length_of_time_is_not_known(
+    pairs: dict[str, Pair], exported: Callable[..., Path], lasted: Any
+) -> None:
+    assert read(exported(annotation("left", lead_time=lasted)), "r1", pairs)[0].seconds is None
+
+
+def test_a_reviewer_is_named_by_signs_that_can_be_seen(pairs: dict[str, Pair], exported: Callable[..., Path]) -> None:
+    path = exported(annotation("left", completed_by="ada\x1b[2J\n\u202e@example.org \ud800"))
+    assert read(path, "r1", pairs)[0].reviewer == "ada [2J @example.org"
+    with pytest.raises(DataError, match="completed_by"):
+        read(exported(annotation("left", completed_by="\u202e\x00")), "r1", pairs)
+
+
 @pytest.mark.parametrize("content", [b"", b"id,text1\n1,x\n", b"\xff\xfe", b"[" * 100_000])
 def test_files_that_are_no_json(tmp_path: Path, pairs: dict[str, Pair], content: bytes) -> None:
     path = tmp_path / "file.json"

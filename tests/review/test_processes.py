@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import socket
 import urllib.error
 import urllib.parse
@@ -52,10 +53,13 @@ def test_no_verdict_is_lost_when_the_server_is_killed_after_each(tmp_path: Path)
         assert "All done" in ask(server, "/")[2]
 
 
-def test_ctrl_c_ends_it_without_a_word(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_without_a_word_when_it_is_told_to(tmp_path: Path, number: signal.Signals) -> None:
     plant(tmp_path, varied(1))
     with serving(tmp_path, "--reviewer", "Ada") as server:
         assert ask(server, "/")[0] == 200
+        server.process.send_signal(number)
+        server.process.wait(60)
     assert (server.process.returncode, server.complaints) == (0, "")
 
 
@@ -69,6 +73,25 @@ def test_beyond_this_machine_a_token_is_made_and_asked_for(tmp_path: Path) -> No
         assert ask(here, "/?token=wrong")[0] == 401
         assert ask(here, "/stats", Cookie="pluribus-review-pass=0")[0] == 401
         assert ask(here, f"/?token={found[2]}")[0] == 200
+
+
+def test_a_token_with_signs_of_an_address_is_written_so_that_the_link_works(tmp_path: Path) -> None:
+    plant(tmp_path, varied(1))
+    with serving(tmp_path, "--reviewer", "Ada", "--token", "a b&c#d+é") as server:
+        query = server.address.partition("?")[2]
+        assert ask(server, "/")[0] == 401
+        assert ask(server, f"/?{query}")[0] == 200
+
+
+def test_a_visitor_who_goes_away_in_the_middle_of_a_form_leaves_no_trace(tmp_path: Path) -> None:
+    plant(tmp_path, varied(1))
+    with serving(tmp_path, "--reviewer", "Ada") as server:
+        at = urllib.parse.urlsplit(ask(server, "/")[1])
+        with socket.create_connection((at.hostname or "", at.port or 0)) as visitor:
+            head = f"POST {at.path} HTTP/1.1\r\nHost: {at.netloc}\r\nOrigin: http://{at.netloc}\r\n"
+            visitor.sendall(f"{head}Content-Length: 100\r\n\r\nchoice=first".encode())
+        assert ask(server, "/stats")[0] == 200
+    assert (server.process.returncode, server.complaints, said(tmp_path)) == (0, "", [])
 
 
 def test_strangers_are_refused_on_this_machine_too(tmp_path: Path) -> None:

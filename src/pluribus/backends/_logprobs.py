@@ -101,6 +101,9 @@ def _spells(joined: str, text: str) -> bool:
     if not bool(text) or not readable < len(text) <= len(joined):
         return False
     parts = re.split(f"{UNREADABLE}+", joined)
+    starts = text.startswith(parts[0]) if parts[0] else not text[0].isascii()
+    if not (starts and text.endswith(parts[-1])):
+        return False  # so nearly every start is ruled out before a long pattern is compiled
     return re.fullmatch(r"[^\x00-\x7f]+".join(map(re.escape, parts)), text) is not None
 
 

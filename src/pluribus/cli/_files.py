@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,12 +38,19 @@ def export(run: str, format: str, path: Path, home: Path | None) -> int:
     return cli.OK
 
 
-def check_place(out: Path, *, folder: bool) -> None:
+def check_place(out: Path, *, folder: bool, flag: str = "--out") -> None:
     """A file that is made whole and then renamed would take the place of a device, or fail on a folder."""
     if not out.exists() or out.is_file() or (folder and out.is_dir()):
         return
     what = "a folder" if out.is_dir() else "no file"
-    raise ConfigError(f"--out {str(out)!r} is {what}", hint="choose another file")
+    raise ConfigError(f"{flag} {str(out)!r} is {what}", hint="choose another file")
+
+
+def check_ours(out: Path, ours: Callable[[Path], bool], what: str, flag: str = "--out") -> None:
+    """Nothing but an older file of the same kind, or an empty one, is written over."""
+    check_place(out, folder=False, flag=flag)
+    if out.exists() and out.stat().st_size and not ours(out):
+        raise ConfigError(f"{flag} {out} is there already and is no {what}", hint="choose another file")
 
 
 def _jsonl(store: Store, run: str, path: Path) -> list[str]:

@@ -318,7 +318,8 @@ def _name(sat: Bench) -> str:
     """The judge's model, and a hash of everything else that its verdicts depend on."""
     (seat,) = sat.seats
     assert seat is not None
-    asked = content_id([sat.judges[0].asked, fingerprint(dialect(seat.dialect), GRADING)])
+    (judge,) = bench(sat.config.model_copy(update={"seed": 0})).judges  # the seed draws whom it is checked on
+    asked = content_id([judge.asked, fingerprint(dialect(seat.dialect), GRADING)])
     return f"{seat.model} {asked[:8]}"
 
 

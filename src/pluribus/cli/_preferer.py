@@ -1,4 +1,4 @@
-"""What `pluribus prefer` does: a stored run to preference pairs, their report and the files; and one pair traced."""
+"""What `pluribus prefer` does: a stored run to preference pairs, their report and the files."""
 
 from __future__ import annotations
 
@@ -10,23 +10,20 @@ from pathlib import Path
 from typing import Any, cast
 
 from rich.console import Console
-from rich.rule import Rule
 from rich.table import Table
 
 from pluribus import cli
 from pluribus.cli import _screen
 from pluribus.cli._files import check_place
 from pluribus.cli._stores import reading
-from pluribus.codec import plain
 from pluribus.consensus.pairs import LengthBias
 from pluribus.engines.asyncio import block
 from pluribus.errors import ConfigError, DataError, UsageError
 from pluribus.judge_config import judge_names, judge_weights
 from pluribus.judges import Candidate
-from pluribus.judging import JUDGEMENT, REWARDING, Asked, Rewarded, Rewarding, candidates_of, stored_rewards, verdicts
+from pluribus.judging import REWARDING, Asked, Rewarded, Rewarding, candidates_of, stored_rewards, verdicts
 from pluribus.label import CONSENSUS, PROGRAM, checked, checker, deciding
 from pluribus.prefer import (
-    OPTIONAL,
     Accuracy,
     By,
     Item,
@@ -37,16 +34,14 @@ from pluribus.prefer import (
     accuracy,
     held_out,
     learn_weights,
-    numbered_rows,
     preferences,
     quartiles,
     read_rows,
     rows,
 )
-from pluribus.reward import pair_id
 from pluribus.store import Store
 from pluribus.store.files import write_line, writing
-from pluribus.types import Judgement, Label, Preference, Question, Reward, Seat, Side, Transcript, Turn, Verdict
+from pluribus.types import Label, Preference, Question, Seat, Side, Transcript, Verdict
 from pluribus.verdicts import standing
 
 
@@ -175,13 +170,13 @@ def _check_free(out: Path) -> None:
 
 def _material(store: Store, run: str) -> Material:
     stored = store.run(run)
-    rewarded = _rewarded(store, stored.id)
+    rewarded = rewarded_of(store, stored.id)
     asked = rewarded.asked if rewarded else tuple(candidates_of(store, stored.id))
     labels, right = _labels(store, asked)
     return Material(stored.id, stored.name, asked, rewarded, labels, right, tuple(verdicts(store, stored.id)))
 
 
-def _rewarded(store: Store, run: str) -> Rewarded | None:
+def rewarded_of(store: Store, run: str) -> Rewarded | None:
     """None: `pluribus reward` left nothing."""
     return stored_rewards(store, run) if store.records(REWARDING, Rewarding, [run]) else None
 
@@ -344,7 +339,7 @@ def _written(made: Made) -> dict[str, list[Row]]:
     seats = {part.transcript.attempt.id: part.transcript for part in material.asked}
 
     def dialect_of(side: Side) -> str:
-        return _seat(seats[side.attempt_id], side.turn).dialect
+        return seat_of(seats[side.attempt_id], side.turn).dialect
 
     rewards = material.rewarded.rewards if material.rewarded else ()
     found = rows(made.found.pairs, material.questions, rewards, run=material.run, dialect_of=dialect_of)
@@ -359,7 +354,7 @@ def _written(made: Made) -> dict[str, list[Row]]:
     return parts
 
 
-def _seat(transcript: Transcript, turn: int) -> Seat:
+def seat_of(transcript: Transcript, turn: int) -> Seat:
     index = transcript.turns[turn].seat
     return next(seat for seat in transcript.attempt.agents if seat.index == index)
 
@@ -496,7 +491,7 @@ def _length_words(found: LengthBias) -> str:
     tied = "" if found.correlation is None else f"; correlation with the margin {found.correlation:.2f}"
     return (
         f"length: the chosen reply is the longer one in {found.share_longer:.4f} "
-        f"({_screen.between((found.low, found.high))}), by {found.difference:+.1f} words in the mean{tied}"
+        f"(95 %: {_screen.between((found.low, found.high))}), by {found.difference:+.1f} words in the mean{tied}"
     )
 
 
@@ -525,155 +520,20 @@ def _against_keys(made: Made, seed: int) -> Table:
     """Left out where the pairs are made by these very labels alone."""
     table = _screen.table()
     table.add_column("against the keys")
-    table.add_column("pairs", justify="right", no_wrap=True)
-    for head in ("only chosen right", "only rejected right", "same", "not known"):
+    table.add_column("")
+    for head in ("pairs", "share", "95 % interval"):
         table.add_column(head, justify="right", no_wrap=True)
     if {pair.by for pair in made.found.pairs} == {"label"}:
         return table
     for name, one in _accuracies(made, seed).items():
-        spans = [_span(span) for span in (one.right, one.reversed, one.same)]
-        table.add_row(name, _screen.count(one.n), *spans, _screen.count(one.unknown))
+        shares = {"only chosen right": one.right, "only rejected right": one.reversed, "same": one.same}
+        for place, (what, span) in enumerate(shares.items()):
+            first = (name, _screen.count(one.n)) if place == 0 else ("", "")
+            table.add_row(first[0], what, first[1], *_span(span))
+        if one.unknown:
+            table.add_row("", "not known", _screen.count(one.unknown), "", "")
     return table
 
 
-def _span(span: tuple[float, float, float] | None) -> str:
-    return _screen.NOTHING if span is None else f"{span[0]:.4f} ({_screen.between(span[1:])})"
-
-
-# --- one pair in full ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Traced:
-    """Where one of the two replies came from."""
-
-    side: str
-    """chosen or rejected."""
-    attempt_id: str
-    turn: int
-    seat: Seat
-    said: Turn
-    reward: Reward | None
-    judgements: tuple[Judgement, ...]
-
-
-def trace(run: str | None, place: str, *, home: Path | None, json: bool) -> int:
-    """All that stands behind one line of a preference file, out of the store."""
-    row, where = _line(place)
-    with reading(run or row["run"], home) as (store, found):
-        stored = store.run(found)
-        question, _ = store.run_questions(stored.id).get(row["question_id"], (None, None))
-        if question is None:
-            raise DataError(where, f"question_id is {row['question_id']!r}; run {stored.name} has no such question")
-        rewarded = _rewarded(store, stored.id)
-        sides = [_traced(store, rewarded, row, side, where) for side in ("chosen", "rejected")]
-        pair = pair_id(*((side.attempt_id, side.turn) for side in sides))
-        people = [one for one in verdicts(store, stored.id) if one.pair == pair]
-    if json:
-        whole = {"row": row, "question": plain(question), "sides": plain(sides), "verdicts": plain(people)}
-        print(jsonlib.dumps(whole, ensure_ascii=False, indent=2))
-    else:
-        _print_trace(_screen.out(), row, question, sides, people)
-    return cli.OK
-
-
-_NEEDED = ("run", "question_id", *(f"{side}_{name}" for side in ("chosen", "rejected") for name in ("attempt", "turn")))
-
-
-def _line(place: str) -> tuple[Row, str]:
-    """The row at FILE:LINE, and that place."""
-    file, _, number = place.rpartition(":")
-    if not file or not number.isdecimal():
-        raise ConfigError(f"--trace is {place!r}", hint="expected FILE:LINE, such as preferences.jsonl:1")
-    row = dict(numbered_rows(Path(file))).get(int(number))
-    if row is None:
-        raise DataError(f"{file}:{number}", "there is no pair on this line", hint="lines count from 1")
-    lost = next((name for name in _NEEDED if name not in row), None)
-    if lost is not None:
-        raise DataError(f"{file}:{number}", f"{lost} is missing: the row can not be traced")
-    return row, f"{file}:{number}"
-
-
-def _traced(store: Store, rewarded: Rewarded | None, row: Row, side: str, where: str) -> Traced:
-    attempt, turn = row[f"{side}_attempt"], row[f"{side}_turn"]
-    transcript = store.get_transcript(attempt)
-    if transcript is None or turn >= len(transcript.turns):
-        raise DataError(where, f"{side}_attempt is {attempt}, turn {turn}; the workspace holds no such reply")
-    said = transcript.turns[turn]
-    if not said.ok or said.text != row[side][-1]["content"]:
-        raise DataError(where, f"{side} is not the reply that is stored at {attempt}, turn {turn}; it was changed")
-    reward, judgements = _judged(store, rewarded, (attempt, turn), row.get(f"{side}_scores", []))
-    return Traced(side, attempt, turn, _seat(transcript, turn), said, reward, judgements)
-
-
-def _judged(
-    store: Store, rewarded: Rewarded | None, item: Item, scores: Sequence[Row]
-) -> tuple[Reward | None, tuple[Judgement, ...]]:
-    """The judgements the file's scores are made of; where another council has judged since, all that are stored."""
-    if rewarded is not None:
-        reward = next((one for one in rewarded.rewards if (one.attempt_id, one.turn) == item), None)
-        known = {} if reward is None else {name: score for name, score in reward.scores.items() if score is not None}
-        if known == {one["judge"]: one["score"] for one in scores}:
-            return reward, tuple(one for one in rewarded.judgements if (one.attempt_id, one.turn) == item)
-    stored = store.records(JUDGEMENT, Judgement, [item[0]]).get(item[0], [])
-    return None, tuple(one for one in stored if one.turn == item[1])
-
-
-def _print_trace(
-    console: Console, row: Row, question: Question, sides: Sequence[Traced], people: Sequence[Verdict]
-) -> None:
-    def say(line: str, style: str = "") -> None:
-        console.print(_screen.text(line, style=style), soft_wrap=True)
-
-    say(f"question {question.id} ({question.task}), run {row['run']}", "bold")
-    say(question.text)
-    for number, choice in enumerate(question.choices):
-        say(f"  ({chr(ord('A') + number)}) {choice}")
-    say(f"chosen by {row.get('by', 'nobody knows whom')}{_numbers(row)}", "dim")
-    for verdict in people:
-        note = f": {verdict.note}" if verdict.note else ""
-        chosen = [(side.attempt_id, side.turn) for side in sides if side.side == "chosen"]
-        said = {"first": verdict.first, "second": verdict.second}.get(verdict.choice)
-        words = verdict.choice if said is None else "chosen" if tuple(said) in chosen else "rejected"
-        say(f"{verdict.reviewer} said: {words}{note}", "dim")
-    for side in sides:
-        console.print()
-        console.print(Rule(_screen.text(side.side, style="bold"), align="left", style="dim"))
-        seat = f"seat {side.seat.index + 1}, {side.seat.model}" + (
-            f" as {side.seat.persona}" if side.seat.persona else ""
-        )
-        say(f"{seat}, round {side.said.round}; attempt {side.attempt_id}, turn {side.turn}", "dim")
-        say(side.said.text)
-        if not side.judgements:
-            say("no judge has judged it", "dim")
-        for judgement in side.judgements:
-            console.print()
-            for line, style in _judgement_lines(judgement):
-                say(line, style)
-
-
-def _numbers(row: Row) -> str:
-    known = [f"{name} {row[name]:.4f}" for name in OPTIONAL[:4] if name in row]
-    return f"; {', '.join(known)}" if known else ""
-
-
-def _judgement_lines(one: Judgement) -> Iterator[tuple[str, str]]:
-    """Who judged, what it gave, and every call: what was sent and what came back."""
-    score = "no score" if one.score is None else f"score {one.score:g}"
-    yield f"{one.judge}, round {one.round}: {score}", "bold"
-    if one.failure is not None:
-        yield f"failed: {one.failure.message}", "red"
-    if one.reason:
-        yield f"reason: {one.reason}", ""
-    for number, turn in enumerate(one.turns, 1):
-        yield f"call {number} of {len(one.turns)}", "dim"
-        for message in turn.messages:
-            yield f"[{message.role}]", "dim"
-            yield message.content, ""
-        if turn.completion is None:
-            yield f"failed: {turn.failure.message if turn.failure else 'no reason is known'}", "red"
-        else:
-            yield "[reply]", "dim"
-            yield turn.completion.text, ""
-        if turn.unread:
-            yield f"not read: {turn.unread}", "yellow"
+def _span(span: tuple[float, float, float] | None) -> tuple[str, str]:
+    return (_screen.NOTHING, "") if span is None else (f"{span[0]:.4f}", _screen.between(span[1:]))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json as jsonlib
 import secrets
-import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rich.table import Table
 
 from pluribus import cli
 from pluribus.cli import _screen
-from pluribus.cli._files import check_place
+from pluribus.cli._files import check_ours
 from pluribus.cli._stores import nowhere
 from pluribus.errors import ConfigError, UsageError
 from pluribus.judging import VERDICT, Rewarded, put_verdict, stored_rewards, verdicts
@@ -24,6 +24,7 @@ from pluribus.review.guard import Guard, is_loopback, plain_name
 from pluribus.review.material import Material, every_pair, gather
 from pluribus.review.numbers import Agreement, Person, Statistics, statistics
 from pluribus.review.queue import Queue
+from pluribus.server.listening import address, listen, serve
 from pluribus.store import Store
 from pluribus.types import Verdict
 from pluribus.verdicts import adjudicated, standing
@@ -85,8 +86,8 @@ def _check(run: str, errand: Errand, door: Door, home: Path | None, json: bool) 
             f"{run} is a file, and verdicts are kept in a workspace",
             hint=f"import it with: pluribus import {run}; then review the run by its name",
         )
-    if door.token is not None and not door.token.strip():
-        raise ConfigError("--token is empty", hint="give one, or leave it out")
+    if door.token is not None and not (door.token.strip() and door.token.isprintable()):
+        raise ConfigError("--token is empty, or no plain text", hint="give letters and digits, or leave it out")
     if door.reviewer is not None and not plain_name(door.reviewer):
         raise ConfigError("--reviewer is empty", hint="give a name, or leave it out")
     if not Store.file(home).exists():
@@ -111,44 +112,20 @@ class _Kept:
 
 
 def _serve(ledger: _Kept, material: Material, wishes: Wishes, door: Door) -> int:
-    from pluribus.review.app import Desk, make_app, serve
+    from pluribus.review.app import Desk, make_app
 
     token = door.token if door.token or is_loopback(door.host) else secrets.token_urlsafe(24)
     name = None if door.reviewer is None else plain_name(door.reviewer)
     desk = Desk(material, ledger, Queue(material.pairs, wishes.votes), Guard(door.host, token), name)
-    with _listening(door) as listening:
-        for line in _greeting(material, ledger, wishes, _address(door.host, listening, token)):
+    with listen(door.host, door.port) as listening:
+        place = address(door.host, listening) + (f"/?token={quote(token, safe='')}" if token else "/")
+        for line in _greeting(material, ledger, wishes, place):
             _screen.out().print(_screen.text(line), soft_wrap=True)
         serve(make_app(desk), listening)
     return cli.OK
 
 
-def _listening(door: Door) -> socket.socket:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(door.host, door.port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise ConfigError(f"--host {door.host}: no such address: {error.strerror}", hint="try 127.0.0.1") from None
-    try:
-        return socket.create_server(address[:2], family=family, backlog=128)
-    except PermissionError:
-        raise ConfigError(
-            f"port {door.port} may not be used by this user", hint="take one above 1023 with --port"
-        ) from None
-    except OSError as error:
-        reason = " ".join((error.strerror or str(error)).split()).lower()
-        raise ConfigError(
-            f"the page can not be put at {door.host}, port {door.port}: {reason}", hint="take another with --port"
-        ) from None
-
-
-def _address(host: str, listening: socket.socket, token: str | None) -> str:
-    """What to type into a browser; a page on every address of this machine is called by the machine's name."""
-    name = socket.gethostname() if host in ("0.0.0.0", "::", "") else host  # noqa: S104 (compared, not bound)
-    shown = f"[{name}]" if ":" in name else name
-    return f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
-
-
-def _greeting(material: Material, ledger: _Kept, wishes: Wishes, address: str) -> Iterator[str]:
+def _greeting(material: Material, ledger: _Kept, wishes: Wishes, place: str) -> Iterator[str]:
     done = adjudicated(standing(ledger.events()), wishes.votes)
     left = sum(pair.id not in done for pair in material.pairs)
     open_ = f"{_screen.plural(len(material.pairs), 'pair')} to review, {left:,} open"
@@ -157,7 +134,7 @@ def _greeting(material: Material, ledger: _Kept, wishes: Wishes, address: str) -
         yield f"{material.alone:,} disputed replies have no reply of other words beside them, and can not be compared"
     if not material.pairs and not wishes.every:
         yield "the judges agree on all of it; --all shows pairs they agree on"
-    yield f"open {address}"
+    yield f"open {place}"
     yield "every verdict is kept at once; Ctrl-C ends it"
 
 
@@ -226,6 +203,11 @@ def _agreements(rows: Sequence[Agreement], other: str) -> Table:
 
 def _weights(rewarded: Rewarded, said: Sequence[Verdict], json: bool) -> int:
     """The weights that `pluribus prefer --weights human` takes: the same function learns them."""
+    if not any(one.choice in ("first", "second") for one in standing(said).values()):
+        raise ConfigError(
+            f"--adjust-weights: nobody has preferred a reply of run {rewarded.name}",
+            hint=f"let people decide first: pluribus review {rewarded.name}",
+        )
     asked = [(part.question, part.candidates) for part in rewarded.asked]
     found = learn_weights("human", asked, rewarded.rewards, verdicts=said)
     if json:
@@ -261,10 +243,19 @@ def _weighed(rewarded: Rewarded, found: Weighed) -> Table:
 
 
 def _export(material: Material, said: Sequence[Verdict], votes: int, out: Path, json: bool) -> int:
-    check_place(out, folder=False)
+    check_ours(out, _is_tasks, "file of such tasks", "--export-label-studio")
     done = adjudicated(standing(said), votes)
     number = label_studio.write(out, material.run, [pair for pair in material.pairs if pair.id not in done])
     return _told({"file": str(out), "tasks": number}, f"{out}: {_screen.plural(number, 'task')}", json)
+
+
+def _is_tasks(path: Path) -> bool:
+    """Whether an earlier call wrote it: there is nothing of anybody's work in it."""
+    try:
+        found = jsonlib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, list) and all(isinstance(one, dict) and set(one) == {"data"} for one in found)
 
 
 def _import(store: Store, run: str, path: Path, json: bool) -> int:

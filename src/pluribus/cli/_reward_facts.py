@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from pluribus.consensus.rewards import Null, Standing, krippendorff_alpha, leave_one_out, permutation_null
 from pluribus.engines.asyncio import block
 from pluribus.judging import Bench, Rewarded, bench
-from pluribus.label import PROGRAM, verdicts_on
+from pluribus.label import PROGRAM, TEXT, verdicts_on
 from pluribus.load import load
 from pluribus.reports import Scores
 from pluribus.reward import Item, latest
 from pluribus.run import stored_labels
-from pluribus.stats import cluster_bootstrap
+from pluribus.stats import cluster_bootstrap, wilson
 from pluribus.store import Store
 from pluribus.types import Completion, Judgement, Reward, Turn
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 STATUSES = ("agreed", "disputed", "adjudicated", "alone", "unscored")
 _RESAMPLES = 500
+_FEW = 10
+"""Questions, below which resampling them says too little of the next one."""
+_Z = NormalDist().inv_cdf(0.975)
+_HALVINGS = 40
 _UNREAD = "bad_form"
 """The failure of a reply that could not be read."""
 
@@ -303,7 +308,10 @@ def _spread(values: Sequence[float]) -> float | None:
 
 
 def rights(store: Store, found: Rewarded) -> dict[Item, bool | None]:
-    """Candidate → whether its answer is right; a program is right by its stored label, or is tried where it may run."""
+    """Candidate → whether its answer is right; a program is right by its stored label, or is tried where it may run.
+
+    Free text that is not the key's may say the same in other words: None.
+    """
     known = {part.transcript.attempt.id: (part.question, part.key) for part in found.asked if part.transcript}
     labels = {(id, each.turn): each.correct for id, several in stored_labels(store, known).items() for each in several}
     return labels | block(_checked(found, labels))
@@ -316,7 +324,9 @@ async def _checked(found: Rewarded, labels: Mapping[Item, bool | None]) -> dict[
         if part.key is None or not open_ or (part.question.kind == PROGRAM and not part.key.tests):
             continue
         said = await verdicts_on(part.question, part.key, {one.answer for one in open_})
-        right |= {(one.attempt_id, one.turn): said[one.answer] for one in open_}
+        for one in open_:
+            other_words = part.question.kind == TEXT and one.answer is not None and not said[one.answer]
+            right[one.attempt_id, one.turn] = None if other_words else said[one.answer]
     return right
 
 
@@ -371,7 +381,11 @@ def _accuracy(pairs: Sequence[_Pair]) -> Chance | None:
     if not pairs:
         return None
     found = cluster_bootstrap([one.credit for one in pairs], [one.question for one in pairs])
-    return Chance(found.value, found.low, found.high)
+    ahead, behind = (len({one.question for one in pairs if one.credit != credit}) for credit in (0.0, 1.0))
+    questions = len({one.question for one in pairs})
+    n = questions if min(ahead, behind) < _FEW else len(pairs)
+    low, high = wilson(found.value * n, n)
+    return Chance(found.value, min(found.low, low), max(found.high, high))
 
 
 def _warns(pairs: Sequence[_Pair], seed: int) -> Chance | None:
@@ -390,9 +404,11 @@ def auroc(values: Sequence[float], true: Sequence[bool], groups: Sequence[int], 
     0.75
 
     Args:
-        groups: what is drawn again for the 95 % interval: questions.
+        groups: what is drawn again for the 95 % interval: questions. Where fewer than 10 of them hold a true one, or
+            one that is not, or the order is perfect, the interval is no narrower than Newcombe's for so many questions.
 
-    Source: Hanley and McNeil 1982, Radiology 143, 29–36; resampling of groups.
+    Source: Hanley and McNeil 1982, Radiology 143, 29–36; Newcombe 2006, Stat. Med. 25, 559–573, method 5; resampling of
+        groups.
     """
     import numpy as np
 
@@ -409,7 +425,32 @@ def auroc(values: Sequence[float], true: Sequence[bool], groups: Sequence[int], 
         again = _auroc(len(levels), at_N, true_N, times[group_N].astype(float))
         drawn += [] if again is None else [again]
     low, high = np.quantile(drawn, [0.025, 0.975]) if drawn else (whole, whole)
-    return Chance(whole, float(low), float(high))
+    held = [len(np.unique(group_N[mark])) for mark in (true_N, ~true_N)]
+    least, most = _newcombe(whole, *held) if min(held) < _FEW or whole in (0, 1) else (whole, whole)
+    return Chance(whole, min(float(low), least), max(float(high), most))
+
+
+def _newcombe(area: float, true: int, false: int) -> tuple[float, float]:
+    """The areas θ whose own standard error, times 1.96, reaches the one that was found.
+
+    >>> [round(end, 2) for end in _newcombe(1.0, 1, 30)], [round(end, 2) for end in _newcombe(0.8, 50, 50)]
+    ([0.42, 1.0], [0.7, 0.87])
+    """
+
+    def apart(theta: float) -> float:
+        more = (true + false) / 2 - 1
+        spread = theta * (1 - theta) * (1 + more * ((1 - theta) / (2 - theta) + theta / (1 + theta)))
+        return abs(area - theta) - _Z * math.sqrt(spread / (true * false))
+
+    return _root(apart, 0.0, area), _root(apart, 1.0, area)
+
+
+def _root(apart: Callable[[float], float], outside: float, inside: float) -> float:
+    """Where it turns from above 0 to below, by halving."""
+    for _ in range(_HALVINGS):
+        middle = (outside + inside) / 2
+        outside, inside = (middle, inside) if apart(middle) > 0 else (outside, middle)
+    return inside
 
 
 def _auroc(

@@ -19,12 +19,12 @@ from typing import Any, TextIO
 
 from pluribus import cli
 from pluribus.cli import _screen
-from pluribus.cli._files import check_place
+from pluribus.cli._files import check_ours, check_place
 from pluribus.cli._flags import LimitFlags, said
 from pluribus.cli._reward_facts import counts
-from pluribus.config import BudgetConfig
 from pluribus.engines.asyncio import block
 from pluribus.errors import ConfigError, DataError, UsageError
+from pluribus.judge_config import make_judges
 from pluribus.judging import CouncilReward
 from pluribus.store import Store
 from pluribus.store.files import whole
@@ -72,7 +72,9 @@ def go(
         raise ConfigError(f"--out {out} is not of the same form as {path}", hint=f"name a {_kind(path)} file")
     if out.exists() and out.samefile(path):
         raise ConfigError(f"--out {out} is the file that is read", hint="choose another file")
+    check_ours(out, _is_rewarded, "file of rewarded rows")
     council = _council(rewarder, limits, home)
+    _check_names(rewarder, [one.name for one in council.bench.judges])
     sheet = read(path)
     _check_columns(sheet, columns, [one.name for one in council.bench.judges])
     found = rewards(council, sheet, columns)
@@ -104,10 +106,29 @@ def _council(path: Path, limits: LimitFlags, home: Path | None) -> CouncilReward
     config = council.bench.config
     budget = {n.removeprefix("budget_"): v for n, v in flags.items() if n.startswith("budget_")}
     others = {n: v for n, v in flags.items() if not n.startswith("budget_")}
-    merged = BudgetConfig(**{**config.budget.model_dump(), **budget})
-    return CouncilReward(
-        config.model_copy(update={**others, "budget": merged}), council.scales, council.weights, home=kept
-    )
+    values = config.model_dump(exclude_none=True)
+    made = make_judges({**values, **others, "budget": {**values["budget"], **budget}}, "the command line")
+    return CouncilReward(made, council.scales, council.weights, home=kept)
+
+
+def _check_names(rewarder: Path, judges: Sequence[str]) -> None:
+    taken = [name for name in judges if name in ADDED]
+    if taken:
+        raise ConfigError(
+            f"{rewarder}: a judge is named {taken[0]!r}, as one of the columns {', '.join(ADDED)} is",
+            hint="give it another name in the judges file",
+        )
+
+
+def _is_rewarded(path: Path) -> bool:
+    """Whether an earlier call wrote it."""
+    try:
+        with _opened(path) as file:
+            first = file.readline()
+        found = next(csv.reader([first]), []) if _kind(path) == CSV else jsonlib.loads(first)
+    except (OSError, EOFError, ValueError, RecursionError, csv.Error):
+        return False
+    return isinstance(found, list | dict) and all(name in found for name in ADDED)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -176,10 +197,19 @@ def _read_jsonl(path: Path, file: TextIO) -> Sheet:
             raise DataError(f"{path}:{number}", "not JSON", hint="one object a line") from None
         if not isinstance(row, dict):
             raise DataError(f"{path}:{number}", "no JSON object", hint="one object a line")
+        if "\\ud" in line.lower():
+            _check_text(row, f"{path}:{number}")
         columns |= dict.fromkeys(row)
         rows.append(row)
         places.append(f"{path}:{number}")
     return Sheet(path, tuple(columns), tuple(rows), tuple(places))
+
+
+def _check_text(row: Mapping[str, Any], place: str) -> None:
+    try:
+        jsonlib.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise DataError(place, "half a surrogate pair, which is no text", hint="repair its \\ud… escape") from None
 
 
 def _check_columns(sheet: Sheet, columns: Columns, judges: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from pluribus.cli._reward_facts import Chance, Facts, JudgeFacts, Keyed
 from pluribus.judge_config import JudgeConfig, total_gb, weights_gb
 from pluribus.judging import Asked, Bench, Rewarded
 from pluribus.load import load
+from pluribus.reward import latest
 from pluribus.traffic import Tally
 
 
@@ -96,8 +98,9 @@ def _what(ahead: Forecast) -> str:
 
 def _judges(sat: Bench) -> Table:
     table = _screen.table()
-    for head in ("judge", "role", "kind", "model", "address"):
+    for head in ("judge", "role", "kind", "model"):
         table.add_column(head)
+    table.add_column("address", overflow="fold")  # its end, the port, tells the servers of one machine apart
     for head in ("weight", "precision", "memory"):
         table.add_column(head, justify="right", no_wrap=True)
     for place, one in enumerate(sat.judges):
@@ -146,6 +149,10 @@ def plan(sat: Bench, ahead: Forecast) -> dict[str, Any]:
 def after(console: Console, found: Rewarded, known: Facts, tally: Tally, took_s: float) -> None:
     """Judges, agreement, rewards against keys, spend; warnings last, where they are seen."""
     console.print()
+    console.print(_verdicts(known.judges))
+    for line in _why(found):
+        console.print(_screen.text(line, style="yellow"), soft_wrap=True)
+    console.print()
     console.print(_standings(known.judges))
     console.print(_screen.line(_OWN, "dim"))
     console.print()
@@ -167,20 +174,46 @@ _OWN = "mean and spread of its own scores; bias and correlation against the othe
 _ALL = "of all its judgements, stored ones too; tokens/s: generated per second of a call, its waiting included"
 
 
+def failures(found: Rewarded) -> dict[str, Counter[str]]:
+    """Judge → why it gave no score, with counts: calls that failed, replies that could not be read."""
+    said: dict[str, Counter[str]] = {name: Counter() for name in found.weights}
+    for one in latest(found.judgements):
+        if one.failure is not None and one.judge in said:
+            said[one.judge][one.failure.message] += 1
+    return {name: why for name, why in said.items() if why}
+
+
+def _why(found: Rewarded) -> Iterator[str]:
+    """The commonest reason of each judge."""
+    for name, why in failures(found).items():
+        ((reason, number),) = why.most_common(1)
+        others = why.total() - number
+        more = f" (and {others:,} for other reasons)" if others else ""
+        yield f"{name}: {_screen.plural(number, 'candidate')} without a score: {reason}{more}"
+
+
+def _verdicts(judges: Sequence[JudgeFacts]) -> Table:
+    table = _screen.table()
+    table.add_column("judge")
+    for head in ("weight", "verdicts", "failed", "unread", "undecided"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for one in judges:
+        numbers = [_screen.count(n) for n in (one.verdicts, one.failed, one.unread, one.undecided)]
+        table.add_row(_screen.cell(one.judge), f"{one.weight:.3g}", *numbers)
+    return table
+
+
 def _standings(judges: Sequence[JudgeFacts]) -> Table:
     table = _screen.table()
     table.add_column("judge")
-    heads = ["weight", "verdicts", "failed", "unread", "undecided", "mean", "spread", "bias", "r", "rank r"]
+    heads = ["mean", "spread", "bias", "r", "rank r"]
     compares = any(one.compared for one in judges)
     for head in [*heads, *(["first wins", "flips"] if compares else [])]:
         table.add_column(head, justify="right", no_wrap=True)
     for one in judges:
-        numbers = [_screen.count(n) for n in (one.verdicts, one.failed, one.unread, one.undecided)]
         own = [_decimal(one.mean), _decimal(one.spread), _signed(one.bias), _decimal(one.correlation)]
         order = [_screen.share(one.first_share), _screen.share(one.flipped_share)] if compares else []
-        table.add_row(
-            _screen.cell(one.judge), f"{one.weight:.3g}", *numbers, *own, _decimal(one.rank_correlation), *order
-        )
+        table.add_row(_screen.cell(one.judge), *own, _decimal(one.rank_correlation), *order)
     return table
 
 
@@ -198,10 +231,6 @@ def _spend(judges: Sequence[JudgeFacts]) -> Table:
             _screen.count(one.calls), _screen.large(tokens), _rounded(one.tokens_per_s), _decimal(one.latency_s),
             _screen.usd(one.cost_usd) if one.calls else _screen.NOTHING,
         )  # fmt: skip
-    table.caption = (
-        "of all its judgements, stored ones too; tokens/s: generated per second of a call, its waiting included"
-    )
-    table.caption_justify = "left"
     return table
 
 
@@ -214,7 +243,7 @@ def agreement(known: Facts) -> Iterator[str]:
     if known.null is not None:
         line += (
             f"; the same scores dealt to the candidates at random: {known.null.mean:.4f} "
-            f"[{known.null.low:.4f}, {known.null.high:.4f}]"
+            f"[95 %: {known.null.low:.4f}, {known.null.high:.4f}]"
         )
     if known.alpha is not None:
         line += f"; Krippendorff's α {known.alpha:.3f}"
@@ -260,7 +289,7 @@ def _warns(found: Chance) -> str:
 
 
 def _chance(found: Chance | None) -> str:
-    return _screen.NOTHING if found is None else f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    return _screen.NOTHING if found is None else f"{found.value:.3f} [95 %: {found.low:.3f}, {found.high:.3f}]"
 
 
 def speed(known: Facts, tally: Tally, took_s: float) -> Iterator[str]:
@@ -286,6 +315,16 @@ def written(console: Console, paths: Sequence[Path], save: Path | None) -> None:
         console.print(_screen.text(f"written: {path}"), soft_wrap=True)
     if save is not None:
         console.print(_screen.text(f"written: {save}; use it with: {_use(save)}"), soft_wrap=True)
+
+
+def onward(console: Console, found: Rewarded, known: Facts) -> None:
+    """What comes next: people where judges disagree, pairs where they do not."""
+    if number := known.statuses.get("disputed", 0):
+        line = f"{number:,} disputed: let people decide with: pluribus review {found.name}"
+        console.print(_screen.text(line), soft_wrap=True)
+    if any(reward.value is not None for reward in found.rewards):
+        line = f"pairs for training: pluribus prefer {found.name} --out preferences.jsonl"
+        console.print(_screen.text(line), soft_wrap=True)
 
 
 def _use(save: Path) -> str:

@@ -16,7 +16,7 @@ from rich.live import Live
 
 from pluribus import cli
 from pluribus.cli import _reward_facts, _reward_screen, _screen
-from pluribus.cli._files import check_place
+from pluribus.cli._files import check_ours, check_place
 from pluribus.cli._flags import LimitFlags, said
 from pluribus.cli._progress import Watch
 from pluribus.cli._reward_facts import Facts
@@ -26,7 +26,8 @@ from pluribus.config import read_config
 from pluribus.engines.asyncio import block
 from pluribus.errors import ConfigError, UsageError
 from pluribus.judge_config import JudgesConfig, make_judges, read_judges
-from pluribus.judging import Asked, Bench, CouncilReward, Rewarded, bench, candidates_of, reward_run
+from pluribus.judging import REWARDER, Asked, Bench, CouncilReward, Rewarded, bench, candidates_of, reward_run
+from pluribus.load import load
 from pluribus.prefer import learn_weights
 from pluribus.reports import rewards as charts
 from pluribus.reports.drawing import draw, plotting
@@ -72,6 +73,8 @@ class How:
     demo: bool
     json: bool
     home: Path | None
+    kept: bool = True
+    """Whether the run is in a workspace, where the next command finds it; a file's rewards are in none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +105,20 @@ def go(run: str | None, who: Who, how: How, rows: Rows, door: Door) -> int:
         from pluribus.cli import _reward_demo
 
         return _reward_demo.go(how.out or Path("reward-demo"), how.home, json=how.json)
+    if run is None and rows.rewarder is not None:
+        raise UsageError(
+            "--rewarder needs a file of rows",
+            hint=f"say: pluribus reward ROWS.csv --rewarder {rows.rewarder} --out OUT.csv",
+        )
     if run is None:
         raise UsageError("reward needs a run", hint="name one: pluribus reward RUN --judges FILE; or try --demo")
     if rows.rewarder is not None:
         from pluribus.cli import _reward_rows
 
-        columns = _reward_rows.Columns(rows.prompt or "prompt", rows.completion or "completion")
+        columns = _reward_rows.Columns(
+            "prompt" if rows.prompt is None else rows.prompt,
+            "completion" if rows.completion is None else rows.completion,
+        )
         return _reward_rows.go(
             Path(run), rows.rewarder, columns, how.out, limits=who.limits, home=how.home, json=how.json
         )
@@ -156,9 +167,14 @@ def _serve(door: Door, how: How) -> int:
 
     assert door.file is not None
     flags = {"host": door.host, "port": door.port, "token": door.token}
-    home = Store.file(how.home).parent
-    serve(door.file, **{name: value for name, value in flags.items() if value is not None}, home=home)  # type: ignore[arg-type]  # mypy mixes the values' types
+    given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
+    serve(door.file, **given, home=Store.file(how.home).parent, ready=_served)
     return cli.OK
+
+
+def _served(url: str) -> None:
+    for line in (f"rewards at {url}/reward", "Ctrl-C ends it"):
+        _screen.out().print(_screen.text(line), soft_wrap=True)
 
 
 # --- the judges ------------------------------------------------------------------------------------------------------
@@ -235,6 +251,7 @@ def _judge(run: str, who: Who, how: How) -> int:
             _print_json(how.json, {"dry_run": True, "run": stored.name, **_reward_screen.plan(sat, forecast)})
             return cli.OK
         folder = _folder(how.out or Path(f"reward-{stored.name}"), how.save)
+        how = dataclasses.replace(how, kept=not Path(run).is_file())
         return _run(console, store, stored.id, sat, asked, how, folder)
 
 
@@ -243,12 +260,27 @@ def _jail(limits: LimitFlags) -> Any:
     return None if kind is None else sandbox(True if kind == "bubblewrap" else kind)
 
 
+_FILES = ("rewards.jsonl", "reward_distribution.png", "consensus_variance.png")
+_MOST_BYTES = 2**24
+"""A rewarder is never as long."""
+
+
+def _is_rewarder(path: Path) -> bool:
+    try:
+        found = None if path.stat().st_size > _MOST_BYTES else jsonlib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("format") == REWARDER
+
+
 def _folder(out: Path, save: Path | None) -> Path:
     """The folder of the results, made before anybody is asked."""
     if out.exists() and not out.is_dir():
         raise ConfigError(f"--out {out} is a file", hint="name a folder for the rewards and the charts")
+    for name in _FILES:
+        check_place(out / name, folder=False)
     if save is not None:
-        check_place(save, folder=False)
+        check_ours(save, _is_rewarder, "rewarder", "--save")
     plotting()
     return make_folder(out)
 
@@ -262,13 +294,31 @@ def _run(console: Console, store: Store, run: str, sat: Bench, asked: Sequence[A
         return cli.INTERRUPTED
     rights = _reward_facts.rights(store, found)
     known = _reward_facts.facts(found, rights)
+    known = dataclasses.replace(known, warnings=(*known.warnings, *_cautions(sat, known, how)))
     paths = write(folder, found, known, rights)
     if how.save is not None:
         CouncilReward.of(found).save(how.save)
     _reward_screen.after(console, found, known, tally, time.monotonic() - begun)
     _reward_screen.written(console, paths, how.save)
+    if how.kept:
+        _reward_screen.onward(console, found, known)
     _print_json(how.json, as_object(found, known, tally, paths, how.save))
     return _code(found, known)
+
+
+def _cautions(sat: Bench, known: Facts, how: How) -> Iterator[str]:
+    """What the numbers, or the rewarder, do not say by themselves."""
+    if how.weights == "labels" and known.keyed is not None:
+        yield (
+            "the weights were learned from the keys of this run, which flatters what is said against the keys; write "
+            "them into the judges file and judge another run"
+        )
+    silent = [one.name for one in sat.judges if load("judges", one.kind).MODEL == "none"]
+    if how.save is not None and silent:
+        yield (
+            f"{', '.join(silent)} can say nothing of prompts and completions, which come without keys and recorded "
+            f"scores: through {how.save} the other judges alone count"
+        )
 
 
 def _rewards(store: Store, run: str, sat: Bench, how: How, tally: Tally) -> Rewarded:
@@ -311,7 +361,7 @@ class _Watch(Watch):
     def judged(self, done: int, of: int, tally: Tally) -> None:
         if done < self.done:  # another round
             self._told = 0
-        self.total, self.done = of, done
+        self.total, self.done, self.failed = of, done, max(0, sum(tally.errors.values()) - tally.retries)
         if not isinstance(self._live, Live):
             self._tell()
 
@@ -419,6 +469,7 @@ def as_object(found: Rewarded, known: Facts, tally: Tally, paths: Sequence[Path]
         "max_rounds": found.config.max_rounds,
         "every": found.every,
         **asdict(known),
+        "failures": {name: dict(why) for name, why in _reward_screen.failures(found).items()},
         "scales": {name: dataclasses.asdict(scale) for name, scale in found.scales.items()},
         "stopped": found.stopped,
         "sent": {**asdict(tally), "errors": dict(tally.errors)},

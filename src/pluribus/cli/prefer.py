@@ -65,7 +65,7 @@ def prefer(
         float | None,
         Option(help="Share of the questions held out, in a file of its own.", metavar="P", show_default=False),
     ] = None,
-    seed: Annotated[int, Option(help="Draws the held-out questions; settles equal pairs.", metavar="N")] = 0,
+    seed: Annotated[int, Option(help="Draws the held-out questions; settles equal pairs.", metavar="N", min=0)] = 0,
     trace: Annotated[
         str | None,
         Option(
@@ -81,10 +81,10 @@ def prefer(
 
     Within a question, by labels, by the council's rewards or by people. Nothing is asked.
     """
-    from pluribus.cli import _preferer
+    from pluribus.cli import _preferer, _tracer
 
     if trace is not None:
-        return _preferer.trace(run, trace, home=home, json=json)
+        return _tracer.trace(run, trace, home=home, json=json)
     wishes = _preferer.Wishes(
         by, margin, max_disagreement, pairs_per_question, reuse, near_duplicates, weights, split, seed
     )

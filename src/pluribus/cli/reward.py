@@ -17,8 +17,12 @@ def _judging(help: str, *names: str, metavar: str) -> Any:
     return Option(*names, help=help, metavar=metavar, rich_help_panel="Judges", show_default=False)
 
 
-def _trainers(help: str, *names: str, metavar: str) -> Any:
-    return Option(*names, help=help, metavar=metavar, rich_help_panel="For trainers", show_default=False)
+def _trainers(help: str, *names: str, metavar: str, most: int | None = None) -> Any:
+    """most: of a whole number from 0."""
+    least = None if most is None else 0
+    return Option(
+        *names, help=help, metavar=metavar, rich_help_panel="For trainers", show_default=False, min=least, max=most
+    )
 
 
 def reward(
@@ -104,7 +108,7 @@ def reward(
         Path | None, _trainers("Answers over HTTP with what --save wrote, until interrupted.", metavar="FILE")
     ] = None,
     host: Annotated[str | None, _trainers("Address of --serve. [dim](127.0.0.1)[/dim]", metavar="HOST")] = None,
-    port: Annotated[int | None, _trainers("Port of --serve. [dim](8770)[/dim]", metavar="N")] = None,
+    port: Annotated[int | None, _trainers("Port of --serve. [dim](8770)[/dim]", metavar="N", most=65535)] = None,
     token: Annotated[
         str | None, _trainers("What callers of --serve must send as `Authorization: Bearer TOKEN`.", metavar="TOKEN")
     ] = None,

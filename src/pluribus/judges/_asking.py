@@ -50,11 +50,13 @@ def draws(juror: Juror, samples: int) -> list[int]:
 def opinions(words: Dialect, juror: Juror, place: int) -> str | None:
     """What the other judges said of the candidate at `place`, each between fences, in an order drawn by the seed.
 
-    None where there is nothing to read: in round 0, or when no other judge gave a verdict.
+    The order depends on what they said and on nothing else, so that the same reply is asked about in the same words,
+    whichever replies it is judged beside. None where there is nothing to read: in round 0, or when no other judge gave
+    a verdict.
     """
     heard = [one for one in juror.heard[place] if _words(one)] if juror.heard else []
-    random.Random(f"{juror.seed}:{juror.question.id}:{juror.name}:{juror.round}:{place}").shuffle(heard)
     texts = [(one.name, _words(one)) for one in heard]
+    texts.sort(key=lambda said: random.Random(f"{juror.seed}:{juror.name}:{juror.round}:{said}").random())
     return "\n".join(fragment(words, "peer", name=name, text=text, fence=fence(text)) for name, text in texts) or None
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
+import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote, unquote
 
-from pluribus.errors import MissingDependency
+from pluribus.errors import MissingDependency, PluribusError
 from pluribus.review.guard import HEADERS, NAME_LENGTH, Guard, Refusal, plain_name
 from pluribus.review.material import Material, Pair, Reply
 from pluribus.review.numbers import preferred, statistics
@@ -21,11 +21,11 @@ from pluribus.verdicts import Standing, standing
 
 try:
     import latex2mathml  # noqa: F401 (said here, before a page is asked for)
-    import uvicorn
     from fastapi import FastAPI, Request, Response
     from fastapi.responses import HTMLResponse, RedirectResponse
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from starlette.exceptions import HTTPException
+    from starlette.requests import ClientDisconnect
     from starlette.staticfiles import StaticFiles
 
     from pluribus.review.markup import markup
@@ -36,7 +36,7 @@ _HERE = Path(__file__).parent
 _NAME, _PASS = "pluribus-reviewer", "pluribus-review-pass"
 """Cookies."""
 _YEAR_S = 365 * 24 * 3600
-_MOST_BYTES = 16_384
+_MOST_BYTES, _MOST_FIELDS = 16_384, 20
 """Of a form."""
 _MOST_SECONDS = 24 * 3600.0
 """A page that was open for longer says nothing of how long a verdict took."""
@@ -75,7 +75,7 @@ class Desk:
         mine = [e.at for e in self.ledger.events() if e.pair == pair.id and e.reviewer == reviewer]
         now = self.clock()
         seconds = now - since if since is not None and 0 <= now - since <= _MOST_SECONDS else None
-        at = max([now, *(said + 1e-3 for said in mine)])
+        at = max([now, *(max(said + 1e-3, math.nextafter(said, math.inf)) for said in mine)])
         self.ledger.add(Verdict(pair.id, pair.question.id, one.item, other.item, choice, reviewer, at, seconds))
 
     def decide(self, pair: Pair, reviewer: str, choice: Choice, since: float | None) -> None:
@@ -87,7 +87,10 @@ class Desk:
 
     def undo(self, pair: Pair, reviewer: str) -> None:
         """Takes back whatever this person said of the pair: it is open to them again."""
-        while (pair.id, reviewer) in self.stands():
+        held = [e for e in self.ledger.events() if e.pair == pair.id and e.reviewer == reviewer]
+        for _ in held:
+            if (pair.id, reviewer) not in self.stands():
+                break
             self.say(pair, reviewer, "undo")
         self.queue.hold(pair.id, reviewer)
 
@@ -109,7 +112,8 @@ def make_app(desk: Desk) -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.mount("/static", StaticFiles(directory=_HERE / "static"))
     app.middleware("http")(_guarding(desk.guard))
-    app.exception_handler(HTTPException)(_not_found)
+    for kind in (HTTPException, ClientDisconnect, PluribusError, Exception):
+        app.exception_handler(kind)(_failed)
     routes = _Routes(desk)
     for path, method, answer in (
         ("/", "GET", routes.start),
@@ -130,13 +134,17 @@ _Answer = Callable[[Request], Awaitable[Response]]
 def _guarding(guard: Guard) -> Callable[[Request, _Answer], Awaitable[Response]]:
     async def guarded(request: Request, answer: _Answer) -> Response:
         response = _refused(guard, request) or _let_in(guard, request) or await answer(request)
-        for name, value in HEADERS.items():
-            response.headers[name] = value
-        kept = request.url.path.startswith("/static/")
-        response.headers["Cache-Control"] = "no-cache" if kept else "no-store"
-        return response
+        return _headed(response, kept=request.url.path.startswith("/static/"))
 
     return guarded
+
+
+def _headed(response: Response, *, kept: bool = False) -> Response:
+    """With what the browser may not do, and whether it may keep it."""
+    for name, value in HEADERS.items():
+        response.headers[name] = value
+    response.headers["Cache-Control"] = "no-cache" if kept else "no-store"
+    return response
 
 
 def _refused(guard: Guard, request: Request) -> Response | None:
@@ -166,9 +174,26 @@ def _let_in(guard: Guard, request: Request) -> Response | None:
     return response
 
 
-async def _not_found(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    return _complaint(Refusal(status, "There is nothing here", "This address is no pair of the run under review."))
+_NOT_KEPT = "What you just said may not be kept: the review has to be started again, and shows the pair again if so."
+_FAILURES: dict[int, tuple[str, str]] = {
+    400: ("Not understood", "This is no form of this page."),
+    404: ("There is nothing here", "This address is no pair of the run under review."),
+    405: ("Not in this way", "Pages are read, and verdicts are given by their forms."),
+    413: ("Too long", f"A form of this page has at most {_MOST_BYTES:,} bytes."),
+}
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """What a visitor sees of an error; what only the one who serves the page can mend is said there as well."""
+    if isinstance(error, HTTPException):
+        title, message = _FAILURES.get(error.status_code, ("Refused", str(error.detail)))
+        return _complaint(Refusal(error.status_code, title, message))
+    if isinstance(error, ClientDisconnect):  # nobody is left who could read an answer
+        return Response(status_code=400)
+    if isinstance(error, PluribusError):
+        logging.getLogger("uvicorn.error").error("%s %s: %s", request.method, request.url.path, error)
+        return _complaint(Refusal(503, "The review can not go on", f"{error}. {_NOT_KEPT}"))
+    return _headed(_complaint(Refusal(500, "This is a bug", _NOT_KEPT)))
 
 
 def _complaint(refusal: Refusal) -> Response:
@@ -298,7 +323,10 @@ async def _form(request: Request) -> dict[str, str]:
         body += part
         if len(body) > _MOST_BYTES:
             raise HTTPException(413)
-    return dict(parse_qsl(body.decode("utf-8", "replace"), max_num_fields=20))
+    try:
+        return dict(parse_qsl(body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS))
+    except ValueError:
+        raise HTTPException(400) from None
 
 
 def _number(said: str) -> float | None:
@@ -317,15 +345,6 @@ def _pages() -> Environment:
     pages.filters["number"] = lambda value, digits=2: "–" if value is None else f"{value:.{digits}f}"
     pages.filters["count"] = lambda value: f"{value:,}"
     return pages
-
-
-def serve(app: FastAPI, listening: socket.socket) -> None:
-    """Answers on a socket until it is interrupted; what was asked before is answered first."""
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5)
-    )
-    with contextlib.suppress(KeyboardInterrupt):
-        server.run(sockets=[listening])
 
 
 _PAGES = _pages()

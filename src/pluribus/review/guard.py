@@ -8,7 +8,7 @@ import ipaddress
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
@@ -39,14 +39,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def plain_name(said: str) -> str:
+def plain_name(said: str, length: int = NAME_LENGTH) -> str:
     """A reviewer's name in one line, without signs that nobody sees.
 
     >>> plain_name("  Ada\\n Lovelace\\u202e ")
     'Ada Lovelace'
     """
     seen = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in unicodedata.normalize("NFC", said))
-    return " ".join(seen.split())[:NAME_LENGTH].strip()
+    return " ".join(seen.split())[:length].strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,13 @@ class Guard:
 
     def strange_host(self, said: str) -> Refusal | None:
         """A page of the web whose name was made to lead to this machine asks under that name."""
-        name = urlsplit(f"//{said}").hostname or ""
-        if not is_loopback(self.host) or name in (*_HERE, self.host):
+        if not is_loopback(self.host) or _parts(f"//{said}").hostname in (*_HERE, self.host):
             return None
         return Refusal(400, "Wrong address", "This page answers under the address it was started with, and no other.")
 
     def strange_form(self, origin: str | None, host: str) -> Refusal | None:
         """A form that another site sends in this visitor's name; browsers say where a form comes from."""
-        if origin is not None and urlsplit(origin).netloc == host:
+        if host and origin is not None and _parts(origin).netloc == host:
             return None
         return Refusal(403, "Refused", "Verdicts are taken from the forms of this page only.")
 
@@ -90,6 +89,14 @@ class Guard:
     def pass_of(token: str) -> str:
         """What the cookie holds in the token's place."""
         return hmac.new(token.encode(), b"pluribus review", hashlib.sha256).hexdigest()
+
+
+def _parts(url: str) -> SplitResult:
+    """Of an address that a stranger wrote; nothing of one that is none, such as `http://[`."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
 
 
 def _same(one: str, other: str) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pluribus.errors import DataError
+from pluribus.review.guard import plain_name
 from pluribus.review.material import Pair
 from pluribus.review.queue import shown
 from pluribus.store.files import whole
@@ -24,6 +25,8 @@ from pluribus.types import Choice, Verdict
 EVERYBODY = "label studio"
 """Draws which reply is left: a task has one order for all who see it."""
 _EXPORT = "export the project from Label Studio as JSON (not JSON-MIN or CSV)"
+_EMAIL_LENGTH = 320
+"""Characters; a reviewer's name is cut there, so that no two addresses become one person."""
 _SELECTED: Mapping[str, Choice] = {"left": "first", "right": "second", "none": "tie"}
 
 
@@ -100,8 +103,7 @@ def _of_task(task: Mapping[str, Any], place: str, run: str, pairs: Mapping[str, 
     for number, one in enumerate(said, 1):
         here = f"{place}, annotation {number}"
         choice: Choice = "skip" if one.get("was_cancelled") else _choice(one.get("result"), here)
-        at, seconds = _time(one, here), one.get("lead_time")
-        lasted = float(seconds) if isinstance(seconds, int | float) and math.isfinite(seconds) else None
+        at, lasted = _time(one, here), _seconds(one.get("lead_time"))
         found.append(Verdict(pair.id, pair.question.id, left, right, choice, _who(one, here), at, lasted))
     return found
 
@@ -129,7 +131,7 @@ def _sides(
 
 def _item(said: Any) -> tuple[str, int] | None:
     match said:
-        case [str(attempt), int(turn)]:
+        case [str(attempt), int(turn)] if not isinstance(turn, bool):
             return attempt, turn
     return None
 
@@ -154,8 +156,8 @@ def _who(annotation: Mapping[str, Any], place: str) -> str:
     who = annotation.get("completed_by")
     if isinstance(who, dict):
         who = who.get("email") or who.get("id")
-    if isinstance(who, str) and who.strip():
-        return who.strip()
+    if isinstance(who, str) and (name := plain_name(who, _EMAIL_LENGTH)):
+        return name
     if isinstance(who, int) and not isinstance(who, bool):
         return f"label studio {who}"
     raise DataError(place, f"completed_by: expected a person's number or email, found {_short(who)}", hint=_EXPORT)
@@ -171,6 +173,16 @@ def _time(annotation: Mapping[str, Any], place: str) -> float:
             place, f"updated_at: expected a time such as 2026-03-09T22:16:08Z, found {_short(said)}", hint=_EXPORT
         ) from None
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def _seconds(said: Any) -> float | None:
+    """None: not known, or no length of time."""
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said < math.inf:
+        return None
+    try:
+        return float(said)
+    except OverflowError:
+        return None
 
 
 def _short(value: Any) -> str:
