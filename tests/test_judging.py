@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pluribus import judging
 from pluribus.config import make_config
-from pluribus.errors import ConfigError, PluribusError, UnknownName
+from pluribus.errors import ConfigError, PluribusError, StoreError, UnknownName
 from pluribus.judge_config import make_judges
 from pluribus.judging import (
     CouncilReward,
@@ -317,24 +314,17 @@ def test_prompts_and_completions_go_one_for_one() -> None:
         asyncio.run(council([[{"text": "a"}]], ["c"]))
 
 
-def test_batches_that_come_at_once_open_the_judges_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, closed = [], []
-    plainly = judging.sitting
+def test_batches_that_come_at_once_share_the_judges_and_closing_frees_the_store(tmp_path: Path) -> None:
+    council = CouncilReward(judges(NUMBER, normalise="none"), home=tmp_path)
 
-    @asynccontextmanager
-    async def slowly(*said: Any) -> AsyncIterator[Any]:
-        opened.append(said)
-        await asyncio.sleep(0.05)
-        async with plainly(*said) as sat:
-            yield sat
-        closed.append(said)
+    async def at_once() -> list[list[float | None]]:
+        async with council:
+            found = await asyncio.gather(*(council([f"{i} + 1?"], ["2"]) for i in range(5)))
+            assert len(council._open) == 1
+            _, _, store = council._open[asyncio.get_running_loop()]
+        assert store is not None and not council._open
+        with pytest.raises(StoreError, match="closed"):
+            store.put_questions([])
+        return found
 
-    monkeypatch.setattr(judging, "sitting", slowly)
-    council = CouncilReward(judges(NUMBER, normalise="none"))
-
-    async def at_once() -> None:
-        await asyncio.gather(*(council([f"{i} + 1?"], ["2"]) for i in range(5)))
-        await council.aclose()
-
-    asyncio.run(at_once())
-    assert (len(opened), len(closed)) == (1, 1)
+    assert all(value is not None for (value,) in asyncio.run(at_once()))

@@ -12,7 +12,7 @@ import json
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from pluribus.load import fill, load
 from pluribus.prompts import dialect, fingerprint
 from pluribus.replies import REPAIR
 from pluribus.reward import Item, Judge, Reckoned, hearing, identities, judge, reckon, rereads
-from pluribus.run import Pool, live_agents
+from pluribus.run import Pool, agents_in, make_budget
 from pluribus.store import RunRow, Store
 from pluribus.store.files import whole
 from pluribus.traffic import Tally
@@ -197,14 +197,23 @@ async def sitting(
     bench: Bench, store: Store | None, tally: Tally | None = None, pool: Pool | None = None
 ) -> AsyncIterator[tuple[Judge, ...]]:
     """The judges with their models open."""
+    own = pool or Pool(make_budget(bench.config.budget))
+    try:
+        yield seated(bench, own, store, tally)
+    finally:
+        if pool is None:
+            await own.close()
+
+
+def seated(bench: Bench, pool: Pool, store: Store | None, tally: Tally | None = None) -> tuple[Judge, ...]:
+    """The same in a pool that its owner closes."""
     chairs = [(seat, spec) for seat, spec in zip(bench.seats, bench.specs, strict=True) if seat and spec]
     places, specs = [seat for seat, _ in chairs], [spec for _, spec in chairs]
-    async with live_agents(places, specs, bench.config, store, tally, pool) as live:
-        agents = iter(live.agents)
-        yield tuple(
-            one if seat is None else replace(one, agent=next(agents))
-            for one, seat in zip(bench.judges, bench.seats, strict=True)
-        )
+    agents = iter(agents_in(pool, places, specs, bench.config, store, tally).agents)
+    return tuple(
+        one if seat is None else replace(one, agent=next(agents))
+        for one, seat in zip(bench.judges, bench.seats, strict=True)
+    )
 
 
 # --- what is judged --------------------------------------------------------------------------------------------------
@@ -626,8 +635,7 @@ class CouncilReward:
         self.drop_disputed = drop_disputed
         self.__name__ = "council_reward"
         self._home = home
-        self._open: dict[asyncio.AbstractEventLoop, tuple[AsyncExitStack, tuple[Judge, ...], Store | None]] = {}
-        self._opening: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+        self._open: dict[asyncio.AbstractEventLoop, tuple[Pool, tuple[Judge, ...], Store | None]] = {}
 
     @classmethod
     def of(cls, rewarded: Rewarded, **options: Any) -> CouncilReward:
@@ -665,7 +673,7 @@ class CouncilReward:
         """The same with scores, disagreement and status; completions of equal prompts are judged together."""
         if len(prompts) != len(completions):
             raise ConfigError(f"{len(prompts)} prompts and {len(completions)} completions", hint="give one for one")
-        judges, store = await self._judges()
+        judges, store = self._judges()
         parts, places = _parts(prompts, completions)
         work = _Work(store, self.bench, parts, scales=self.scales)
         if store is not None:
@@ -686,25 +694,34 @@ class CouncilReward:
         finally:
             await self.aclose()
 
-    async def _judges(self) -> tuple[tuple[Judge, ...], Store | None]:
-        """The judges in this event loop; they stay open until `aclose`."""
+    def _judges(self) -> tuple[tuple[Judge, ...], Store | None]:
+        """The judges in this event loop; they stay open until `aclose`. Nothing is awaited here, so that batches which
+        come at once open them once."""
         loop = asyncio.get_running_loop()
-        async with self._opening.setdefault(loop, asyncio.Lock()):  # of batches that come at once the first opens them
-            if loop not in self._open:
-                async with AsyncExitStack() as stack:
-                    store = stack.enter_context(Store.open(self._home)) if self._home is not None else None
-                    judges = await stack.enter_async_context(sitting(self.bench, store))
-                    self._open[loop] = (stack.pop_all(), judges, store)
+        if loop not in self._open:
+            pool = Pool(make_budget(self.bench.config.budget))
+            with ExitStack() as opening:
+                store = opening.enter_context(Store.open(self._home)) if self._home is not None else None
+                self._open[loop] = (pool, seated(self.bench, pool, store), store)
+                opening.pop_all()
         _, judges, store = self._open[loop]
         return judges, store
 
     async def aclose(self) -> None:
         """Closes the judges of this event loop; the next reward opens them again."""
-        loop = asyncio.get_running_loop()
-        found = self._open.pop(loop, None)
-        self._opening.pop(loop, None)
-        if found is not None:
-            await found[0].aclose()
+        pool, _, store = self._open.pop(asyncio.get_running_loop(), (None, (), None))
+        try:
+            if pool is not None:
+                await pool.close()
+        finally:
+            if store is not None:
+                store.close()
+
+    async def __aenter__(self) -> CouncilReward:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
 
 
 def _complete(scales: Mapping[str, Scale] | None, sat: Bench) -> dict[str, Scale]:

@@ -144,7 +144,10 @@ def test_json_holds_what_the_screen_says(pluribus: Run, name: str, tmp_path: Pat
     assert found["run"] == name and found["candidates"] == 36 and found["questions"] == 12
     assert sum(found["statuses"].values()) == 36 and found["statuses"]["unscored"] == 0
     rows = lines_of(tmp_path / "rewards.jsonl")
-    assert found["variance"] == pytest.approx(sum(row["disagreement"] for row in rows) / 36)
+    assert found["variance_after"] == pytest.approx(sum(row["disagreement"] for row in rows) / 36)
+    assert found["variance"] > found["variance_after"]  # what was high was judged again
+    alone = pluribus("reward", name, *three("--max-rounds", "0", "--out", str(tmp_path), "--json")).object
+    assert (alone["variance"], alone["variance_after"]) == (pytest.approx(found["variance"]), None)
     assert found["null"]["low"] <= found["null"]["mean"] <= found["null"]["high"] and found["alpha"] is not None
     teacher = found["judges"][0]
     assert (teacher["judge"], teacher["verdicts"], teacher["weight"]) == ("teacher", 36, 0.5)

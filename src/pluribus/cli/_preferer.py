@@ -329,7 +329,8 @@ def _nothing(material: Material, by: By, found: Preferred) -> UsageError:
     why = "; ".join(f"{reason}: {count:,}" for reason, count in found.dropped.items())
     return UsageError(
         f"run {material.name} gives no pair by {by} ({why or 'no question has two replies'})",
-        hint="loosen --margin, --max-disagreement or --near-duplicates, or take another --by",
+        hint="loosen --margin, --max-disagreement or --near-duplicates, or take another --by; where only one judge "
+        "gave verdicts, judge again with: pluribus reward",
     )
 
 

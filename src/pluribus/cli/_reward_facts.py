@@ -16,7 +16,7 @@ from pluribus.judging import Bench, Rewarded, bench
 from pluribus.label import PROGRAM, TEXT, verdicts_on
 from pluribus.load import load
 from pluribus.reports import Scores
-from pluribus.reward import Item, latest
+from pluribus.reward import Item, latest, reckon
 from pluribus.run import stored_labels
 from pluribus.stats import cluster_bootstrap, wilson
 from pluribus.store import Store
@@ -115,7 +115,10 @@ class Facts:
     mean: float | None
     """Of the rewards."""
     variance: float | None
-    """Mean disagreement over the candidates that have one."""
+    """Mean disagreement over the candidates that have one, each judge having judged alone (round 0)."""
+    variance_after: float | None
+    """The same as it stands after disputed candidates were judged again; None: none was. It is lower by itself: what
+    was high is drawn anew, and judges that read each other give way."""
     null: Null | None
     alpha: float | None
     latency_s: float | None
@@ -132,11 +135,13 @@ def facts(found: Rewarded, rights: Mapping[Item, bool | None]) -> Facts:
     Args:
         rights: candidate → whether its answer is right; None: nobody can say.
     """
-    same_J_N, weights = _common(found)
+    first = _first_rewards(found)
+    same_J_N, weights = _common(first, found.weights)
     several = sum(weight > 0 for weight in weights) > 1 and same_J_N.shape[1] > 1
     waits = _waits(found)
     heard = _judges(found, same_J_N, weights, waits)
-    disagreements = [r.disagreement for r in found.rewards if r.disagreement is not None]
+    disagreements = _some(r.disagreement for r in first)
+    again = any(r.rounds for r in found.rewards)
     return Facts(
         questions=sum(bool(one.candidates) for one in found.asked),
         candidates=len(found.rewards),
@@ -144,6 +149,7 @@ def facts(found: Rewarded, rights: Mapping[Item, bool | None]) -> Facts:
         judges=heard,
         mean=_mean([r.value for r in found.rewards if r.value is not None]),
         variance=_mean(disagreements),
+        variance_after=_mean(_some(r.disagreement for r in found.rewards)) if again else None,
         null=permutation_null(same_J_N, weights, seed=found.config.seed) if several and disagreements else None,
         alpha=krippendorff_alpha(same_J_N) if several else None,
         latency_s=_mean([max(each.values()) for each in waits]),
@@ -173,13 +179,24 @@ def _some(values: Iterator[float | None]) -> tuple[float, ...]:
     return tuple(value for value in values if value is not None)
 
 
-def _common(found: Rewarded) -> tuple[NDArray[np.float64], list[float]]:
+def _first_rewards(found: Rewarded) -> Sequence[Reward]:
+    """The rewards before anybody was asked again: judges that read each other no longer agree of themselves."""
+    if not any(reward.rounds for reward in found.rewards):
+        return found.rewards
+    alone = [said for said in found.judgements if not said.round]
+    config = found.config
+    return reckon(
+        found.items, alone, found.weights, normalise=config.normalise, threshold=config.threshold, scales=found.scales
+    ).rewards
+
+
+def _common(rewards: Sequence[Reward], weighing: Mapping[str, float]) -> tuple[NDArray[np.float64], list[float]]:
     """(J, N) scores on the common scale, NaN where there is none, and the weights."""
     import numpy as np
 
-    rows = [[r.normalised.get(name) for r in found.rewards] for name in found.weights]
+    rows = [[r.normalised.get(name) for r in rewards] for name in weighing]
     table = np.array([[math.nan if value is None else value for value in row] for row in rows], dtype=float)
-    return table.reshape(len(found.weights), len(found.rewards)), list(found.weights.values())
+    return table.reshape(len(weighing), len(rewards)), list(weighing.values())
 
 
 # --- judges ----------------------------------------------------------------------------------------------------------

@@ -239,7 +239,8 @@ def agreement(known: Facts) -> Iterator[str]:
     if known.variance is None:
         yield "consensus variance: none, no candidate has two verdicts"
         return
-    line = f"consensus variance {known.variance:.4f} (mean over the candidates)"
+    alone = "" if known.variance_after is None else ", each judge alone"
+    line = f"consensus variance {known.variance:.4f} (mean over the candidates{alone})"
     if known.null is not None:
         line += (
             f"; the same scores dealt to the candidates at random: {known.null.mean:.4f} "
@@ -248,6 +249,8 @@ def agreement(known: Facts) -> Iterator[str]:
     if known.alpha is not None:
         line += f"; Krippendorff's α {known.alpha:.3f}"
     yield line
+    if known.variance_after is not None:
+        yield f"after the disputed ones were judged again: {known.variance_after:.4f}, lower by itself"
     if known.null is not None:
         yield f"the judges {_agree(known)}"
 

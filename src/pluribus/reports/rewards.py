@@ -142,7 +142,7 @@ def _so_far(values: Sequence[float], step: int) -> Curve:
 def _without_regard(null: tuple[float, float, float], n: int) -> Series:
     mean, low, high = null
     band = Curve((0.0, n + 1.0), (mean,) * 2, (low,) * 2, (high,) * 2)
-    return Series(f"scores dealt at random: {mean:.4f} [{low:.4f}, {high:.4f}]", (), Style(1, 0), band)
+    return Series(f"dealt at random, all candidates: {mean:.4f}, 95 % [{low:.4f}, {high:.4f}]", (), Style(1, 0), band)
 
 
 def _above(values: Sequence[float], threshold: float) -> str:
