@@ -144,11 +144,17 @@ def test_no_file_is_a_complaint_in_one_line(pluribus: Pluribus, tmp_path: Path) 
 def started(*arguments: str | Path, home: Path) -> Iterator[subprocess.Popen[str]]:
     code = "import sys; from pluribus.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "sweep", *map(str, arguments), "--home", str(home)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, preexec_fn=_heed_interrupts, **pipes) as process:
         try:
             yield process
         finally:
             process.kill()
+
+
+def _heed_interrupts() -> None:
+    """Whoever runs the tests in a shell's background has them, and all they start, ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for(process: subprocess.Popen[str], pattern: str) -> re.Match[str]:
