@@ -164,3 +164,14 @@ def failure(error: PluribusError) -> Failure:
     """
     kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
     return Failure(kind=kind, message=str(error), retryable=error.retryable)
+
+
+def first_of(error: BaseException) -> BaseException:
+    """The first error inside groups of errors: a caller knows how to meet one, not a group.
+
+    >>> first_of(ExceptionGroup("both", [ConfigError("one"), ConfigError("other")]))
+    ConfigError('one')
+    """
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pluribus.agents import Agent
 from pluribus.codec import content_id
 from pluribus.consensus.rewards import Normalise, Scale, apply_scale, consensus, fit_scale, statuses_N
+from pluribus.errors import first_of
 from pluribus.judges import Candidate, Check, Heard, Juror, Opinion
 from pluribus.load import load
 from pluribus.types import Judgement, Question, Reward
@@ -96,13 +97,6 @@ async def _at_once(sittings: Sequence[Coroutine[Any, Any, list[Opinion]]]) -> li
     except BaseExceptionGroup as errors:
         raise first_of(errors) from None
     return [task.result() for task in tasks]
-
-
-def first_of(error: BaseException) -> BaseException:
-    """The first error inside groups of errors."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def rereads(kind: str) -> bool:

@@ -52,9 +52,10 @@ def test_the_variance_runs_to_its_mean_beside_chance_and_threshold() -> None:
     assert plot.y.limits is not None and plot.y.limits[1] > 0.06
 
 
-def test_pairs_are_called_pairs() -> None:
-    plot = charts.disagreement(SCORES, what="pair")
-    assert plot is not None and plot.x.label == "pair, in order" and plot.series[0].label == "one pair (4)"
+def test_the_axis_and_the_legend_say_what_is_drawn() -> None:
+    plot = charts.disagreement(SCORES)
+    assert plot is not None and plot.x.label == "candidate, in order"
+    assert plot.series[0].label == "one candidate (4)"
 
 
 def test_of_many_candidates_some_are_drawn_and_all_count() -> None:

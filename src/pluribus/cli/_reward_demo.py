@@ -9,7 +9,7 @@ from __future__ import annotations
 import json as jsonlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -156,12 +156,7 @@ def _write(
             write_line(file, row)
     CouncilReward.of(found).save(data / "rewarder.json")
     scores = _reward_facts.scores(found, known)
-    of_pairs = tuple(pair.disagreement for pair in _pairs(found, rights, None) if pair.disagreement is not None)
-    drawn = _rewarder.draw_charts(
-        out,
-        charts.distribution(scores),
-        charts.disagreement(replace(scores, disagreements=of_pairs), what="pair") if of_pairs else None,
-    )
+    drawn = _rewarder.draw_charts(out, charts.distribution(scores), charts.disagreement(scores))
     return [lines, data / "judgements.jsonl", data / "preferences.jsonl", data / "rewarder.json", *drawn]
 
 

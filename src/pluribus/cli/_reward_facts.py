@@ -166,12 +166,13 @@ def counts(rewards: Sequence[Reward]) -> Mapping[str, int]:
 
 
 def scores(found: Rewarded, known: Facts) -> Scores:
-    """The rewards as the figures take them."""
+    """The rewards as the figures take them; disagreements as the judges had them alone, as chance has them too."""
     judges = {name: _some(r.normalised.get(name) for r in found.rewards) for name in found.weights}
     null = None if known.null is None else (known.null.mean, known.null.low, known.null.high)
     return Scores(
         found.name, f"run {found.run}", _some(r.value for r in found.rewards),
-        _some(r.disagreement for r in found.rewards), judges, known.statuses, found.config.threshold, null, known.alpha,
+        _some(r.disagreement for r in _first_rewards(found)), judges, known.statuses, found.config.threshold, null,
+        known.alpha,
     )  # fmt: skip
 
 

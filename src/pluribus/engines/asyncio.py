@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from pluribus.errors import first_of
+
 T = TypeVar("T")
 
 
@@ -34,14 +36,7 @@ async def each(items: Iterable[T], work: Callable[[T], Awaitable[bool]], width: 
                 for _ in range(width):
                     group.create_task(worker())
         except BaseExceptionGroup as errors:
-            raise _first(errors) from None
-
-
-def _first(error: BaseException) -> BaseException:
-    """The first error inside groups of errors: the caller knows how to meet one, not a group."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+            raise first_of(errors) from None
 
 
 @contextmanager

@@ -92,13 +92,9 @@ def _shares(values: Sequence[float], bins: int) -> list[float]:
 # --- the disagreement ------------------------------------------------------------------------------------------------
 
 
-def disagreement(scores: Scores, name: str = "consensus_variance", *, what: str = "candidate") -> Plot | None:
-    """The consensus variance of each candidate or pair in order, its mean so far, the threshold, and what it would be
-    if nobody looked at the candidate; None where nothing has two verdicts.
-
-    Args:
-        what: what the disagreements are of: candidate or pair.
-    """
+def disagreement(scores: Scores, name: str = "consensus_variance") -> Plot | None:
+    """The consensus variance of each candidate in order, its mean so far, the threshold, and what it would be if nobody
+    looked at the candidate; None where nothing has two verdicts."""
     values = scores.disagreements
     if not values:
         return None
@@ -110,7 +106,7 @@ def disagreement(scores: Scores, name: str = "consensus_variance", *, what: str 
         if (i - 1) % step == 0
     )
     series = [
-        Series(f"one {what} ({len(values):,}{every})", dots, Style(-1, 0)),
+        Series(f"one candidate ({len(values):,}{every})", dots, Style(-1, 0)),
         Series(f"mean so far; at the end {_mean(values):.4f}", (), Style(0, 0), _so_far(values, step)),
     ]
     if scores.null is not None:
@@ -118,12 +114,13 @@ def disagreement(scores: Scores, name: str = "consensus_variance", *, what: str 
     rules = [] if scores.threshold is None else [Rule("y", scores.threshold, _above(values, scores.threshold))]
     top = max(*values, *(scores.null or ()), scores.threshold or 0.0) * _ROOM or 1.0
     about = (
-        "Weighted variance of the judges' scores on the common scale: 0 where all agree, 0.25 at most. The band is "
+        "Weighted variance of the judges' scores on the common scale, each judge judging alone: 0 where all agree, "
+        "0.25 at most. The band is "
         "the mean variance that the same scores have when each judge's are dealt to the candidates at random (95 %): "
         "judges that agree lie clearly below it, whatever the absolute number."
     )
     return Plot(
-        name, f"Disagreement: {scores.run}", Axis(f"{what}, in order", limits=(0.0, len(values) + 1.0)),
+        name, f"Disagreement: {scores.run}", Axis("candidate, in order", limits=(0.0, len(values) + 1.0)),
         Axis("consensus variance", limits=(0.0, top)), tuple(series), "scores", about, rules=tuple(rules), cloud=True,
     )  # fmt: skip
 
