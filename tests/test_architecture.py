@@ -18,18 +18,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "codec": {"types", "errors"},
     "load": {"errors"},
     "stats": {"errors"},
+    "steps": {"types", "errors"},
+    "contamination": {"types", "errors", "stats"},
     "answers": {"types", "errors", "load"},
     "consensus": {"types", "errors", "stats"},
     "diversity": {"types", "errors", "stats"},
     "objectives": {"types", "errors"},
     "metrics": {"types", "errors", "answers", "objectives", "stats"},
     "config": {"types", "errors"},
-    "tasks": {"types", "errors", "answers", "load", "codec"},
+    "tasks": {"types", "errors", "answers", "load", "codec", "steps"},
     "store": {"types", "errors", "codec"},
     "prompts": {"types", "errors"},
     "personas": {"types", "errors"},
     "zoo": {"types", "errors", "codec", "answers", "tasks", "prompts", "personas", "stats", "consensus"},
-    "backends": {"types", "errors", "load", "zoo"},
+    "backends": {"types", "errors", "load", "steps", "zoo"},
     "embedders": {"types", "errors", "load", "backends"},
     "traffic": {"types", "errors", "codec", "backends"},
     "quorum": {"types", "errors"},
@@ -37,17 +39,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "agents": {"types", "errors", "backends", "prompts", "personas"},
     "replies": {"types", "errors", "backends", "prompts", "personas", "agents"},
     "sandbox": {"types", "errors", "backends"},
-    "judges": {"types", "errors", "agents", "replies", "answers", "prompts"},
+    "judges": {"types", "errors", "agents", "replies", "answers", "prompts", "steps"},
     "methods": {"types", "errors", "agents", "replies", "judges", "consensus", "answers", "sandbox", "prompts"}
     | {"quorum"},
     "solve": {"types", "errors", "codec", "agents", "load", "prompts"},
     "method_config": {"types", "errors", "config", "load", "solve"},
     "decide": {"types", "errors", "answers", "consensus"},
-    "label": {"types", "errors", "answers", "consensus", "judges", "sandbox"},
+    "label": {"types", "errors", "answers", "consensus", "judges", "sandbox", "steps", "agents", "replies"},
     "judge_config": {"types", "errors", "config", "consensus"},
     "verdicts": {"types", "errors"},
     "reward": {"types", "errors", "codec", "load", "agents", "consensus", "judges"},
     "prefer": {"types", "errors", "codec", "stats", "prompts", "agents", "consensus", "judges", "reward", "verdicts"},
+    "distil": {"types", "errors", "load", "codec", "answers", "steps", "contamination", "consensus", "diversity"}
+    | {"stats", "prompts", "label", "reward", "prefer", "verdicts"},
+    "training": {"types", "errors", "load", "codec", "config", "steps", "contamination", "stats", "answers", "metrics"}
+    | {"objectives", "diversity", "embedders", "distil", "backends", "zoo"},
     "evaluate": {"types", "errors", "answers", "solve", "decide", "label", "stats", "metrics", "diversity"},
     "panel": {"types", "errors", "answers", "decide", "evaluate"},
     "logs": {"types", "errors", "answers", "load", "panel", "evaluate", "consensus"},
@@ -58,10 +64,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tables": {"errors", "store"},
     "engines": {"types", "errors"},
 }  # fmt: skip
-DOORS = {"run", "judging", "council", "controls", "sweep", "recommend", "reports", "review", "server", "cli", "toolkit"}
+DOORS = {"run", "judging", "distilling", "council", "controls", "sweep", "recommend", "reports", "review", "server", "cli", "toolkit"}
 HEAVY = {"torch", "transformers", "openai", "pandas", "pyarrow", "peft", "bitsandbytes", "datasets", "trl", "aiohttp"}
 TORCH_AREAS = {"backends", "embedders", "training", "zoo"}
-MEMBER_AREAS = ("answers", "backends", "embedders", "judges", "logs", "methods", "tasks")
+MEMBER_AREAS = ("answers", "backends", "distil", "embedders", "judges", "logs", "methods", "tasks")
 
 
 def _files() -> list[Path]:

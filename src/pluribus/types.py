@@ -41,6 +41,8 @@ class Key:
     """Canonical: a letter for `choice`, `true`/`false` for `boolean`, else the text as published."""
     aliases: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
+    solution: str | None = None
+    """A worked solution, as published with the task; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +285,35 @@ class Side:
     reward: float | None = None
     correct: bool | None = None
     """By label; None: nobody can say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """One reply to learn by heart: supervised fine-tuning."""
+
+    question_id: str
+    text: str
+    attempt_id: str | None = None
+    """None: it was said by nobody, such as a published solution."""
+    turn: int | None = None
+    correct: bool | None = None
+    """By label; None: nobody can say."""
+    corrective: bool = False
+    """Its seat was wrong in the round before and is right here."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepMarks:
+    """One reply cut into steps, each good or not: what a process reward model learns from."""
+
+    question_id: str
+    attempt_id: str
+    turn: int
+    steps: tuple[str, ...]
+    marks: tuple[bool, ...]
+    """One per step. A step is good if the right answer can still come of it."""
+    correct: bool | None = None
+    """Whether the reply's answer is right."""
 
 
 PairSource = Literal["label", "reward", "human"]
