@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "codec": {"types", "errors"},
     "load": {"errors"},
     "stats": {"errors"},
+    "rows": {"types", "errors"},
     "steps": {"types", "errors"},
     "contamination": {"types", "errors", "stats"},
     "answers": {"types", "errors", "load"},
@@ -49,11 +50,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "judge_config": {"types", "errors", "config", "consensus"},
     "verdicts": {"types", "errors"},
     "reward": {"types", "errors", "codec", "load", "agents", "consensus", "judges"},
-    "prefer": {"types", "errors", "codec", "stats", "prompts", "agents", "consensus", "judges", "reward", "verdicts"},
-    "distil": {"types", "errors", "load", "codec", "answers", "steps", "contamination", "consensus", "diversity"}
+    "prefer": {"types", "errors", "rows", "codec", "stats", "prompts", "agents", "consensus", "judges", "reward", "verdicts"},
+    "distil": {"types", "errors", "rows", "load", "codec", "answers", "steps", "contamination", "consensus", "diversity"}
     | {"stats", "prompts", "label", "reward", "prefer", "verdicts"},
     "training": {"types", "errors", "load", "codec", "config", "steps", "contamination", "stats", "answers", "metrics"}
-    | {"objectives", "diversity", "embedders", "distil", "backends", "zoo"},
+    | {"objectives", "diversity", "embedders", "distil", "backends", "zoo", "rows", "prefer"},
     "evaluate": {"types", "errors", "answers", "solve", "decide", "label", "stats", "metrics", "diversity"},
     "panel": {"types", "errors", "answers", "decide", "evaluate"},
     "logs": {"types", "errors", "answers", "load", "panel", "evaluate", "consensus"},
@@ -64,7 +65,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tables": {"errors", "store"},
     "engines": {"types", "errors"},
 }  # fmt: skip
-DOORS = {"run", "judging", "distilling", "council", "controls", "sweep", "recommend", "reports", "review", "server", "cli", "toolkit"}
+DOORS = {
+    "run",
+    "judging",
+    "distilling",
+    "council",
+    "controls",
+    "sweep",
+    "recommend",
+    "reports",
+    "review",
+    "server",
+    "cli",
+    "toolkit",
+}
 HEAVY = {"torch", "transformers", "openai", "pandas", "pyarrow", "peft", "bitsandbytes", "datasets", "trl", "aiohttp"}
 TORCH_AREAS = {"backends", "embedders", "training", "zoo"}
 MEMBER_AREAS = ("answers", "backends", "distil", "embedders", "judges", "logs", "methods", "tasks")

@@ -19,6 +19,7 @@ PluribusError
 │   └── NotRecorded       replay: this (question, sample) is not in the file
 ├── BudgetExceeded        the next call could pass the budget; nothing was sent
 ├── ProtocolError         a method can not go on (every seat failed, …)
+├── TrainingStopped       a training can not go on (the loss is no number, …); its checkpoints are kept
 ├── BadForm               a reply is not in the form it was asked for; a record in its turn, seldom raised further
 └── StoreError            the workspace's database
 """
@@ -145,6 +146,10 @@ class BudgetExceeded(PluribusError):
 
 
 class ProtocolError(PluribusError):
+    pass
+
+
+class TrainingStopped(PluribusError):
     pass
 
 

@@ -1,0 +1,97 @@
+"""What was trained on what: facts for `training.json`, and the model card that says them in words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pluribus.rows import Row
+from pluribus.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from pluribus.training import Trained
+
+_PACKAGES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
+_WORDS: Mapping[str, str] = {
+    "sft": "supervised fine-tuning on demonstrations",
+    "dpo": "direct preference optimisation on preferences",
+    "prm": "a process reward model, which gives each step of a reply a chance to be good",
+}
+_TERMS: Mapping[str, str] = {
+    "openai": "OpenAI's terms limit the use of outputs to train competing models",
+    "azure": "Microsoft's and OpenAI's terms limit the use of outputs to train competing models",
+    "anthropic": "Anthropic's terms limit the use of outputs to train competing models",
+    "gemini": "Google's terms limit the use of outputs to train competing models",
+}
+"""Service → what is known of it; everything else has the licence of its weights."""
+_MODELS = ("model", "chosen_model", "rejected_model")
+"""Columns that name who wrote a reply."""
+
+
+def about(config: TrainConfig, path: str, rows: Sequence[Row], done: Trained) -> dict[str, Any]:
+    """The facts: base, data with its provenance, counts, versions. Absolute paths stay out."""
+    return {
+        "base": config.model,
+        "base_name": Path(path).name if Path(path).is_dir() else path,
+        "kind": config.kind,
+        "data": {
+            "file": Path(config.data).name,
+            "sha256": hashlib.sha256(Path(config.data).read_bytes()).hexdigest(),
+            "rows": len(rows),
+            **{name: _counts(rows, name) for name in ("view", "task", "split", "run") if name in rows[0]},
+            "models": dict(sum((Counter(_counts(rows, name)) for name in _MODELS if name in rows[0]), Counter())),
+        },
+        "checked_against": list(config.check_against),
+        "learning_rate": config.rate,
+        "steps": done.steps,
+        "seed": config.seed,
+        "packages": {name: version(name) for name in _PACKAGES},
+    }
+
+
+def _counts(rows: Sequence[Row], name: str) -> dict[str, int]:
+    return dict(Counter(str(row[name]) for row in rows).most_common())
+
+
+def card(facts: Mapping[str, Any]) -> str:
+    """The model card, in the form the hub reads."""
+    data = facts["data"]
+    lines = [
+        "---", "library_name: transformers", f"base_model: {facts['base_name']}", "tags: [pluribus, distillation]",
+        "---", "", f"# {facts['base_name']}, after {facts['kind'].upper()}", "",
+        f"{_WORDS[facts['kind']].capitalize()}: {facts['steps']:,} optimiser steps at a learning rate of "
+        f"{facts['learning_rate']:g}, seed {facts['seed']}.", "",
+        "## What it was trained on", "",
+        f"`{data['file']}`, {data['rows']:,} rows, sha256 `{data['sha256']}`.", "",
+        *_tables(data), *_terms(data["models"]),
+        "## How to ask it", "",
+        "`pluribus run --task TASK --agent-models local/FOLDER`, where FOLDER holds this file.", "",
+        "Versions: " + ", ".join(f"{name} {found}" for name, found in facts["packages"].items()) + ".", "",
+        "`training.json` beside this file holds every setting and what was logged.", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _tables(data: Mapping[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for name in ("view", "task", "split", "run", "models"):
+        if data.get(name):
+            lines += [
+                f"| {name} | rows |",
+                "|---|---|",
+                *(f"| `{what}` | {n:,} |" for what, n in data[name].items()),
+                "",
+            ]
+    return lines
+
+
+def _terms(models: Mapping[str, int]) -> list[str]:
+    services = dict.fromkeys(model.partition("/")[0] for model in models)
+    said = [
+        f"- `{one}`: {_TERMS[one]}; check them before you use or share this model." for one in services if one in _TERMS
+    ]
+    return ["## Providers' terms", "", *said, ""] if said else []
