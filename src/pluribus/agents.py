@@ -80,6 +80,7 @@ class Agent:
         after: Sequence[Message] = (),
         top_logprobs: int = 0,
         continuation: str | None = None,
+        prefill: str | None = None,
         **fields: str,
     ) -> Turn:
         """One call: the named prompt in this seat's dialect → a Turn. A model that fails gives a failed Turn.
@@ -92,6 +93,7 @@ class Agent:
             after: the conversation so far, which this prompt goes on; the persona has spoken there already.
             top_logprobs: for so many of the likeliest tokens at each place the log-probability is wanted, at most 20.
             continuation: nothing is generated; the text of the turn, with the log-probabilities of its tokens.
+            prefill: the beginning of the reply; the turn's text is what follows it.
 
         Raises:
             BudgetExceeded: the attempt can not be finished as asked.
@@ -106,7 +108,7 @@ class Agent:
         messages = (*after, *self._fitting(asked, after))
         draw = self.seat.sample + sample
         schema = form.schema if form else None
-        wishes = (schema, top_logprobs, continuation)
+        wishes = (schema, top_logprobs, continuation, prefill)
         request = Request(messages, self.seat.sampling, draw, self.question.id, round, *wishes)
         if request.sampling.seed is None:
             seed = call_seed(self.seed, self.backend.model, request)

@@ -138,9 +138,12 @@ def _text(message: Any) -> str:
 
 def _answer(behaviour: Behaviour, body: dict[str, Any], draws: Draws) -> str:
     """What the model says: a function of the messages and draws from the request."""
-    messages = tuple(Message("user", _text(message)) for message in body["messages"])
+    texts, begun = [_text(message) for message in body["messages"]], None
+    if body.get("continue_final_message") and not body.get("prompt_logprobs"):
+        *texts, begun = texts
+    messages = tuple(Message("user", text) for text in texts)
     schema = _schema(body) if behaviour.guided == "follows" else None
-    request = Request(messages, Sampling(), schema=schema)
+    request = Request(messages, Sampling(), schema=schema, prefill=begun)
     options = {"accuracy": behaviour.accuracy, "text": behaviour.text}
     return SCRIPTS[behaviour.answers](request, draws, options)
 
@@ -378,6 +381,8 @@ class Desk:
     def _refusal(self, model: str, messages: Any, body: dict[str, Any]) -> _Reply | None:
         if not isinstance(messages, list) or not messages:
             return _error(400, "'messages' must be a list that is not empty.")
+        if body.get("continue_final_message") and body.get("add_generation_prompt", True):
+            return _error(400, "Cannot set both 'add_generation_prompt' and 'continue_final_message' to True.")
         if self.behaviour.guided == "refuses" and "response_format" in body:
             return _error(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported.")
         return _objection(body) if model in self.behaviour.rejecting else None

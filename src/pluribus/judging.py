@@ -102,8 +102,8 @@ def _check_apart(judges: Sequence[Judge]) -> None:
 
 def _spec(one: JudgeConfig, name: str) -> ModelSpec | None:
     """The judge's model, its precision among the options of one that is loaded here."""
-    kind = load("judges", one.kind).MODEL
-    if kind == "none":
+    module = load("judges", one.kind)
+    if module.MODEL == "none":
         if one.model is not None:
             raise ConfigError(f"{name}: a judge of kind {one.kind} asks no model", hint="drop `model`")
         return None
@@ -111,13 +111,13 @@ def _spec(one: JudgeConfig, name: str) -> ModelSpec | None:
         raise ConfigError(f"{name}: a judge of kind {one.kind} has no model", hint="write model: service/name")
     spec = parse(one.model)
     loaded_here = services()[spec.service]["backend"] == "local"
-    if kind == "scorer":
+    if module.MODEL == "scorer":
         if not loaded_here:
             raise ConfigError(
                 f"{name}: {spec.service}/ gives no rewards of a classification head",
-                hint="a judge of kind reward_model runs in this process: model: local/FOLDER or local/ORG/NAME",
+                hint=f"a judge of kind {one.kind} runs in this process: model: local/FOLDER or local/ORG/NAME",
             )
-        spec = replace(spec, options={**spec.options, "head": "reward"})
+        spec = replace(spec, options={**spec.options, "head": getattr(module, "HEAD", "reward")})
     return _held(spec, one.precision, name) if loaded_here else spec
 
 

@@ -634,7 +634,8 @@ def prompt_bound(request: Request) -> int:
     the role's marks to each message and may add a system message of its own, for which 16 and 128 are allowed.
     """
     said = [message.content for message in request.messages]
-    texts = sum(len(text.encode("utf-8", "surrogatepass")) for text in (*said, request.continuation or ""))
+    own = (request.continuation or "", request.prefill or "")
+    texts = sum(len(text.encode("utf-8", "surrogatepass")) for text in (*said, *own))
     return texts + _MESSAGE_TOKENS * len(request.messages) + _TEMPLATE_TOKENS
 
 

@@ -18,11 +18,13 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from pluribus.backends import Request, connect, parse  # noqa: E402  # after the skip
+from pluribus.backends import Request, call_seed, connect, parse  # noqa: E402  # after the skip
 from pluribus.backends._batching import Batcher, Row, choose  # noqa: E402  # likewise
 from pluribus.backends._loading import Source, load_model  # noqa: E402  # likewise
 from pluribus.backends._think import split_think  # noqa: E402  # likewise
 from pluribus.errors import BackendError, ConfigError, MissingDependency, Refused, UnknownName, UsageError  # noqa: E402
+from pluribus.steps import split_steps  # noqa: E402  # likewise
+from pluribus.traffic import call_key  # noqa: E402  # likewise
 from pluribus.types import Completion, Message, Sampling  # noqa: E402  # likewise
 from pluribus.zoo import folder, members  # noqa: E402  # likewise
 
@@ -154,6 +156,50 @@ async def test_greedy_is_what_generate_says(family: str, folders: dict[str, str]
         )
         expected.append(tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
     assert _texts(await _all(folders[family], requests)) == expected
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen", "neox"])
+async def test_a_reply_that_was_begun_goes_on_as_generate_does(family: str, folders: dict[str, str]) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders[family])
+    model = transformers.AutoModelForCausalLM.from_pretrained(folders[family]).eval()
+    begun = [replace(_ask(text, temperature=0.0), prefill=f"{text[:9]} so") for text in TEXTS[:3]]
+    said = await _all(folders[family], [*begun, *(replace(one, prefill=None) for one in begun)])
+    for request, completion in zip(begun, said, strict=False):
+        prompt = f"<|user|>{request.messages[0].content}<|assistant|>"
+        first, second = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (prompt, request.prefill))
+        tokens = torch.tensor([first + second])
+        with torch.no_grad():
+            out = model.generate(tokens, max_new_tokens=12, do_sample=False, pad_token_id=0)
+        whole, head = (tokenizer.decode(part, skip_special_tokens=True) for part in (out[0], tokens[0]))
+        assert completion.text == whole[len(head) :]
+        assert completion.prompt_tokens == tokens.shape[1]
+    assert _texts(said[:3]) != _texts(said[3:])
+
+
+async def test_a_trained_model_goes_on_from_any_step_of_its_own_reply() -> None:
+    """Greedily, the rest is what it had said before, to the letter."""
+    asked = _ask("Ann has 12 apples. Ann buys 7 more. Ann loses 5. How many are left?", temperature=0.0, max_tokens=60)
+    backend = connect(parse("zoo/qwen"))
+    try:
+        whole = (await backend.complete(asked)).text
+        ends = [whole.index(step) + len(step) for step in split_steps(whole)]
+        rests = await asyncio.gather(*(backend.complete(replace(asked, prefill=whole[:end])) for end in ends))
+    finally:
+        await backend.close()
+    assert len(ends) > 2
+    assert _texts(rests) == [whole[end:] for end in ends]
+
+
+async def test_a_beginning_takes_room_and_is_another_call(folders: dict[str, str]) -> None:
+    plain = _ask("Why?", max_tokens=100)
+    with pytest.raises(Refused, match="leaves no room"):
+        await _all(folders["llama"], [replace(plain, prefill="so " * 200)])
+    begun = replace(plain, prefill="So")
+    assert len({call_key("m", one) for one in (plain, begun, replace(begun, prefill="No"))}) == 3
+    assert call_seed(0, "m", plain) != call_seed(0, "m", begun)
+    for bad in (replace(plain, prefill=""), replace(begun, continuation="So")):
+        with pytest.raises(Refused, match="prefill"):
+            await _all(folders["llama"], [bad])
 
 
 async def test_another_sample_or_seed_is_another_draw(folders: dict[str, str]) -> None:

@@ -1,7 +1,10 @@
 """Log-probabilities over real HTTP: of alternatives as OpenAI gives them, of given replies as vLLM does."""
 
+import asyncio
 import json
 import math
+import urllib.error
+import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -105,6 +108,50 @@ def test_alternatives_of_one_text_are_added_up_and_odd_ones_left_out() -> None:
     likeliest = [{"token": "a", "logprob": math.log(0.25)}, {"token": "a", "logprob": math.log(0.5)}, {"token": None}]
     found = alternatives({"logprobs": {"content": [{"top_logprobs": [*likeliest, 7]}]}})
     assert found is not None and found[0] == pytest.approx({"a": math.log(0.75)})
+
+
+# --- replies that were begun -----------------------------------------------------------------------------------------
+
+
+async def test_a_service_goes_on_with_a_reply_that_was_begun() -> None:
+    with FakeServer(answers="number") as server:
+        plain, begun, other = [
+            await asked(f"vllm/m@{server.url}", asking(prefill=text)) for text in (None, "2 + 2 =", "2 + 2 is")
+        ]
+        assert len({plain.text, begun.text, other.text}) == 3
+        assert "2 + 2" not in begun.text, "what was given does not come back"
+        assert begun.prompt_tokens == (plain.prompt_tokens or 0) + 4
+        assert (await asked(f"sglang/m@{server.url}", asking(prefill="2 + 2 ="))).text
+
+
+async def test_what_is_sent_is_in_the_form_of_vllm(server: FakeServer) -> None:
+    """The server refuses a prompt that both opens a new turn and goes on with the last one."""
+    messages = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "It"}]
+    body = {"model": "m", "messages": messages, "continue_final_message": True}
+    request = urllib.request.Request(f"{server.url}/chat/completions", json.dumps(body).encode())
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        await asyncio.to_thread(urllib.request.urlopen, request)
+
+
+async def test_a_service_that_can_not_go_on_refuses_before_anything_is_sent(server: FakeServer) -> None:
+    before = server.stats()["requests"]
+    for service in ("openai", "ollama"):
+        with pytest.raises(Refused, match=f"{service}/m: this service does not go on with a reply") as caught:
+            await asked(f"{service}/m@{server.url}", asking(prefill="so"))
+        assert "vllm/" in str(caught.value.hint) and "local/" in str(caught.value.hint)
+    with pytest.raises(Refused, match="the prefill is empty"):
+        await asked(f"vllm/m@{server.url}", asking(prefill=""))
+    assert server.stats()["requests"] == before
+
+
+async def test_a_beginning_is_another_call_for_the_store(server: FakeServer, tmp_path: Any) -> None:
+    tally = Tally()
+    with Store.open(tmp_path) as store:
+        async with opened(f"vllm/m@{server.url}") as raw:
+            backend = wrap(raw, calls=store.calls, tally=tally)
+            for prefill in (None, "so", "so", "then"):
+                await backend.complete(asking(prefill=prefill))
+    assert (tally.calls, tally.hits) == (3, 1)
 
 
 # --- continuations ---------------------------------------------------------------------------------------------------

@@ -149,3 +149,8 @@ def test_real_recordings_load(shared_data: Path) -> None:
     backend.ensure(7, 0)
     with pytest.raises(UsageError):
         backend.ensure(8, 0)
+
+
+async def test_a_recorded_text_does_not_go_on_from_another_beginning(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="not how one that was begun would go on"):
+        await opened(write(tmp_path, ROW)).complete(replace(request(), prefill="The"))

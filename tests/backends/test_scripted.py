@@ -7,7 +7,7 @@ import pytest
 
 from pluribus.backends import Request, connect, parse
 from pluribus.backends.scripted import SCRIPTS, Scripted, heavy_tailed
-from pluribus.errors import ConfigError, RateLimited, ServerError, UnknownName
+from pluribus.errors import ConfigError, RateLimited, Refused, ServerError, UnknownName
 from pluribus.types import Completion, Message, Sampling
 
 
@@ -96,3 +96,13 @@ def test_what_it_does_not_know() -> None:
         connect(parse({"model": "scripted/echo", "latency_s": "long"}))
     with pytest.raises(UnknownName, match="option of scripted 'speed'"):
         parse({"model": "scripted/echo", "speed": 1})
+
+
+async def test_a_beginning_is_read_and_draws_anew() -> None:
+    backend = connect(parse("scripted/number"))
+    plain = asking("one two", seed=1)
+    told = [await backend.complete(replace(plain, prefill=text)) for text in (None, "three", "four")]
+    assert [one.prompt_tokens for one in told] == [2, 3, 3]
+    assert len({one.text for one in told}) == 3
+    with pytest.raises(Refused, match="the prefill is empty"):
+        await backend.complete(replace(plain, prefill=""))

@@ -40,6 +40,9 @@ class Request:
     continuation: str | None = None
     """Nothing is generated: the completion is this text, with the log-probabilities of its tokens as the assistant's
     turn that follows the messages. A backend that can not tell refuses."""
+    prefill: str | None = None
+    """The beginning of the assistant's turn, which is gone on with; the completion's text is what follows it. A text
+    that ends in white space is gone on with badly, as most tokens begin with it. A backend that can not refuses."""
 
 
 MOST_TOP_LOGPROBS = 20
@@ -185,6 +188,8 @@ def extras(request: Request) -> bytes:
     wanted = f"\0top_logprobs\0{request.top_logprobs}" if request.top_logprobs else ""
     if request.continuation is not None:
         wanted += f"\0continuation\0{request.continuation}"
+    if request.prefill is not None:
+        wanted += f"\0prefill\0{request.prefill}"
     return wanted.encode("utf-8", "surrogatepass")
 
 
@@ -207,9 +212,13 @@ def _log_sum(a: float, b: float) -> float:
 
 
 def check_wishes(request: Request) -> None:
-    """Raises Refused for a number of alternatives that can not be."""
+    """Raises Refused for a number of alternatives that can not be, or a beginning that is none."""
     if not 0 <= request.top_logprobs <= MOST_TOP_LOGPROBS:
         raise Refused(f"top_logprobs is {request.top_logprobs}", hint=f"write 0 to {MOST_TOP_LOGPROBS}")
+    if request.prefill == "":
+        raise Refused("the prefill is empty", hint="leave it out")
+    if request.prefill is not None and request.continuation is not None:
+        raise Refused("a prefill is gone on with, and a continuation is only read", hint="ask for one of them")
 
 
 def connect(spec: ModelSpec) -> Backend:

@@ -69,6 +69,8 @@ class Endpoint:
     """The service takes a JSON schema for the reply."""
     continues: bool = False
     """The service tells the log-probabilities of a given reply."""
+    prefills: bool = False
+    """The service goes on with a reply that was begun."""
     context_length: int | None = None
     """Most tokens of prompt and completion together, where the user said."""
 
@@ -102,6 +104,7 @@ def common(spec: ModelSpec) -> dict[str, Any]:
         "context_length": context_length or None,
         "guided": option(spec, "guided", bool, bool(services()[spec.service].get("guided"))),
         "continues": bool(services()[spec.service].get("continues")),
+        "prefills": bool(services()[spec.service].get("prefills")),
     }
 
 
@@ -289,8 +292,24 @@ def _body(endpoint: Endpoint, request: Request) -> dict[str, Any]:
         body["top_logprobs"] = request.top_logprobs
     if endpoint.guided and request.schema is not None:
         body["response_format"] = _response_format(request.schema)
+    if request.prefill is not None:
+        body.update(_begun(endpoint, request, request.prefill))
     body.update(endpoint.extra_body)
     return body
+
+
+def _begun(endpoint: Endpoint, request: Request, text: str) -> dict[str, Any]:
+    """What has the service go on with a reply, in the form of vLLM and SGLang."""
+    if not endpoint.prefills:
+        raise Refused(
+            f"{endpoint.model}: this service does not go on with a reply that was begun",
+            hint="ask the model on a vLLM server, vllm/NAME@URL, or in this process, local/NAME",
+        )
+    return {
+        "messages": [_message(message) for message in (*request.messages, Message("assistant", text))],
+        "continue_final_message": True,
+        "add_generation_prompt": False,
+    }
 
 
 def _continued(endpoint: Endpoint, request: Request, text: str) -> dict[str, Any]:

@@ -1,25 +1,34 @@
-"""A tokenizer and a model of `transformers`, causal or with a reward head, read from a folder or the hub.
+"""A tokenizer and a model of `transformers`, causal or with a head that scores, read from a folder or the hub.
 
 Importing this file is cheap; torch and transformers are imported when something is loaded.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pluribus.errors import Refused, UsageError
+from pluribus.steps import CUTS, Cut
 from pluribus.types import Message
 
 if TYPE_CHECKING:
     import torch
 
 REWARD = "reward"
+PRM = "prm"
+OUTPUTS: Mapping[str, int] = {REWARD: 1, PRM: 2}
+"""Head → its outputs; the second of a process reward model's says that a step is good."""
+STEP_FORM = "prm.json"
+"""The file beside a process reward model's weights that says how it reads a reply."""
 _BLOCK = 64
 """Weights that bitsandbytes' 4-bit format scales together."""
 
@@ -42,7 +51,8 @@ class Source:
     dtype: str | None = None
     """None: bfloat16 on a GPU, float32 on the CPU."""
     head: str | None = None
-    """`reward`: sequence classification with one output; None: a causal language model."""
+    """`reward`: sequence classification with one output; `prm`: token classification that marks steps; None: a causal
+    language model."""
 
 
 _ONE_AT_A_TIME = threading.RLock()
@@ -54,7 +64,7 @@ def load_model(source: Source) -> Any:
     """The model in evaluation mode.
 
     Raises:
-        UsageError: no such model, revision, adapter or device; a reward head that is not there.
+        UsageError: no such model, revision, adapter or device; a head that is not there.
     """
     with _ONE_AT_A_TIME, _explained(source.path):
         from transformers.utils import logging
@@ -62,8 +72,8 @@ def load_model(source: Source) -> Any:
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         device = _device(source.device)
         config = load_config(source.path, source.revision)
-        if source.head == REWARD:
-            _one_output(source, config)
+        if source.head is not None:
+            _check_outputs(source, config)
         model, found = _class(source).from_pretrained(
             source.path,
             config=config,
@@ -73,7 +83,7 @@ def load_model(source: Source) -> Any:
             dtype=_dtype(source, device),
             **_quantized(source, device),
         )
-        if source.head == REWARD:
+        if source.head is not None:
             _head_found(source, found["missing_keys"])
         model = _unpacked(model)
         if source.adapter is not None:
@@ -82,35 +92,149 @@ def load_model(source: Source) -> Any:
 
 
 def _class(source: Source) -> Any:
-    from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+    import transformers
 
-    return AutoModelForSequenceClassification if source.head == REWARD else AutoModelForCausalLM
+    if source.head is None:
+        return transformers.AutoModelForCausalLM
+    if source.head == PRM:
+        return transformers.AutoModelForTokenClassification
+    return transformers.AutoModelForSequenceClassification
 
 
-def _one_output(source: Source, config: Any) -> None:
-    """A reward head has one output; over a base model that says nothing of it, the adapter brings such a head."""
+def _check_outputs(source: Source, config: Any) -> None:
+    """A reward head has one output, a process reward model's two; over a base model that says nothing of it, the
+    adapter brings such a head."""
+    wanted = OUTPUTS[str(source.head)]
     if source.adapter is not None:
-        config.num_labels = 1
-    if config.num_labels != 1:
+        config.num_labels = wanted
+    if config.num_labels == wanted:
+        return
+    if source.head == PRM:
         raise UsageError(
-            f"model {source.path!r} has {config.num_labels} outputs, a reward model has 1",
-            hint="name a sequence-classification model with num_labels: 1; a chat model judges without head: reward",
+            f"model {source.path!r} has {config.num_labels} outputs, a process reward model has 2",
+            hint="name a token-classification model with labels 0 (bad) and 1 (good), as pluribus train prm makes one",
         )
+    raise UsageError(
+        f"model {source.path!r} has {config.num_labels} outputs, a reward model has 1",
+        hint="name a sequence-classification model with num_labels: 1; a chat model judges without head: reward",
+    )
 
 
 def _head_found(source: Source, missing: Iterable[str]) -> None:
-    """Weights that are neither in the model nor in its adapter would be random numbers, and so would the rewards."""
+    """Weights that are neither in the model nor in its adapter would be random numbers, and so would the scores."""
     lacking = sorted(missing)
     if lacking and source.adapter is not None:
         from peft import load_peft_weights
 
         brought = load_peft_weights(source.adapter, device="cpu", local_files_only=_offline())
         lacking = [name for name in lacking if not any(key.endswith(name) for key in brought)]
+    if lacking and source.head == PRM:
+        raise UsageError(
+            f"model {source.path!r} has no head that marks steps: its weights lack {lacking[0]}",
+            hint="name a folder that pluribus train prm made, or give the adapter that it made",
+        )
     if lacking:
         raise UsageError(
             f"model {source.path!r} has no reward head: its weights lack {lacking[0]}",
             hint="name a model that was trained as a reward model, or give the adapter that was",
         )
+
+
+# --- how a process reward model reads a reply -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StepForm:
+    """How a reply becomes the tokens that a process reward model was taught on."""
+
+    separator: str = "\n"
+    """Stands behind each step; what is said of the step is read off its last token."""
+    cut: Cut = "auto"
+    """How a reply is cut into steps."""
+    max_length: int | None = None
+    """Most tokens of a row it was trained on; None: no limit was set."""
+
+
+def load_form(source: Source) -> StepForm:
+    """What `prm.json` beside the weights says; beside the adapter's, where there is one.
+
+    Raises UsageError: there is no such file, or it says something else.
+    """
+    places = [source.path] if source.adapter is None else [source.adapter, source.path]
+    found = next((file for place in places if (file := _beside(place, source.revision)) is not None), None)
+    if found is None:
+        raise UsageError(
+            f"model {source.path!r} has no {STEP_FORM}: nobody can say where its steps end",
+            hint=f'name a folder that pluribus train prm made; or write {{"separator": "\\n"}} into its {STEP_FORM}',
+        )
+    return read_form(found)
+
+
+def _beside(place: str, revision: str | None) -> Path | None:
+    if Path(place).is_dir():
+        file = Path(place) / STEP_FORM
+        return file if file.is_file() else None
+    with _ONE_AT_A_TIME, _explained(place):
+        from transformers.utils import cached_file
+
+        name = cached_file(
+            place, STEP_FORM, revision=revision, local_files_only=_offline(),
+            _raise_exceptions_for_missing_entries=False,
+        )  # fmt: skip
+        return None if name is None else Path(name)
+
+
+def read_form(file: Path) -> StepForm:
+    """The form a file holds; UsageError with one line where it holds none."""
+    try:
+        said = json.loads(file.read_text("utf-8"))
+        form = StepForm(**said)
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"{file} says no step form: {error}", hint='expected {"separator": "\\n"}') from None
+    if not (isinstance(form.separator, str) and form.separator and form.cut in CUTS):
+        raise UsageError(
+            f"{file} has separator {form.separator!r} and cut {form.cut!r}",
+            hint=f"a separator is a text that is not empty, a cut one of: {', '.join(CUTS)}",
+        )
+    return form
+
+
+def marked(
+    tokenizer: Any, prompt: Sequence[int], steps: Sequence[str], separator: str
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """A prompt and the steps of its reply as a process reward model reads them.
+
+    tokens = prompt ‖ step₁ ‖ separator ‖ step₂ ‖ separator ‖ …, each part made into tokens on its own: as one text a
+    step's last sign and a line's end may be one token (`.\\n` is one of Qwen's), and a mark would have no place.
+
+    Returns: the tokens, and the place of the last separator token behind each step.
+
+    Raises UsageError: the tokenizer knows no token for the separator.
+    """
+    ending = tuple(tokenizer(separator, add_special_tokens=False)["input_ids"])
+    if not ending:
+        raise UsageError(f"the separator {separator!r} is no token of this tokenizer", hint="take another, such as \\n")
+    tokens, places = list(prompt), []
+    for step in tokenizer(list(steps), add_special_tokens=False)["input_ids"] if steps else ():
+        tokens += [*step, *ending]
+        places.append(len(tokens) - 1)
+    return tuple(tokens), tuple(places)
+
+
+def summaries(good_S: Sequence[float]) -> dict[str, float]:
+    """What a reply's steps come to: the least, the mean, the last, and the product of their P(good), each in [0, 1].
+
+    >>> summaries([0.5, 0.8])
+    {'min': 0.5, 'mean': 0.65, 'last': 0.8, 'product': 0.4}
+
+    Source: product and minimum, Lightman et al. 2023, arXiv 2305.20050; minimum, Wang et al. 2023, arXiv 2312.08935;
+    last, Snell et al. 2024, arXiv 2408.03314.
+    """
+    mean = math.fsum(good_S) / len(good_S)
+    return {"min": min(good_S), "mean": mean, "last": good_S[-1], "product": math.prod(good_S)}
+
+
+# --- configuration and tokenizer ------------------------------------------------------------------------------------
 
 
 def load_config(path: str, revision: str | None) -> Any:
@@ -219,6 +343,14 @@ class Words:
     def _prompt(self, messages: tuple[Message, ...]) -> tuple[str, tuple[int, ...]]:
         text = render(self.tokenizer, messages)
         return text, self.encode(text)
+
+    def marked(
+        self, messages: tuple[Message, ...], steps: Sequence[str], separator: str
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The token ids of a prompt and the steps that follow it, and the place where each step ends."""
+        _, prompt = self.prompt(messages)
+        with self._lock:
+            return marked(self.tokenizer, prompt, steps, separator)
 
     def conversation(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
         """The token ids of messages to which nothing is added."""

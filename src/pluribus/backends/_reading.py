@@ -1,7 +1,8 @@
 """Sequences that a model of `transformers` reads without generating: one forward pass over a padded batch.
 
 `continuations` gives the log-probabilities of given tokens under a causal language model, `rewards` the score of a
-sequence-classification head with one output. Which rows share a batch changes their numbers by rounding only.
+sequence-classification head with one output, `steps` what a token-classification head says of each step. Which rows
+share a batch changes their numbers by rounding only.
 
 Shapes: _B rows in the batch, _W columns, _K columns kept, _V vocabulary.
 """
@@ -34,8 +35,10 @@ class Reading:
     owner: Any = None
     last: int = 0
     """The log-probabilities of so many of its last tokens are wanted."""
+    places: tuple[int, ...] = ()
+    """Where its steps end, for a head that marks steps."""
     values: list[float] = field(default_factory=list)
-    """The log-probabilities, nats; of a reward head the one score."""
+    """The log-probabilities, nats; of a reward head the one score; of one that marks steps P(good) of each."""
     ended: str | PluribusError | None = None
     """`read`, or why it was not."""
 
@@ -53,7 +56,7 @@ class Reader:
 
     Args:
         model: in evaluation mode.
-        read: `continuations` or `rewards`.
+        read: `continuations`, `rewards` or `steps`.
         max_batch: most rows in one forward pass; halved whenever the memory does not suffice.
     """
 
@@ -176,6 +179,18 @@ def rewards(model: Any, rows: Sequence[Reading]) -> list[list[float]]:
         scores_B_1 = _forward(model, input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)
     found: list[list[float]] = scores_B_1.float().tolist()
     return found
+
+
+def steps(model: Any, rows: Sequence[Reading]) -> list[list[float]]:
+    """P(good) at each of a row's `places`: softmax over the head's two outputs, the second of which says good."""
+    ids, mask = _right_padded(model, rows, 0)
+    logits_B_W_2 = _forward(model, input_ids=ids, attention_mask=mask, use_cache=False)
+    return [good(logits_W_2[list(row.places)]).tolist() for logits_W_2, row in zip(logits_B_W_2, rows, strict=True)]
+
+
+def good(logits_P_2: torch.Tensor) -> torch.Tensor:
+    """P(good), _P, in [0, 1]."""
+    return logits_P_2.float().softmax(-1)[..., 1]
 
 
 def _left_padded(model: Any, rows: Sequence[Reading]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

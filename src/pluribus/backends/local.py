@@ -4,7 +4,9 @@ One worker thread per loaded model batches all requests that are there at the sa
 queue of its own. torch is imported by the worker, at the first request.
 
 With `head: reward` the model is one for sequence classification with one output: nothing is generated, the score of a
-conversation that ends with the assistant's reply comes back in `Completion.scores["reward"]`.
+conversation that ends with the assistant's reply comes back in `Completion.scores["reward"]`. With `head: prm` it is
+one for token classification that marks the steps of the reply: `Completion.scores` holds P(good) of each, `step 1`,
+`step 2`, …, and what they come to: `min`, `mean`, `last`, `product`.
 """
 
 from __future__ import annotations
@@ -24,9 +26,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pluribus.backends import ModelSpec, Request, add_up, check_wishes, services
-from pluribus.backends._loading import REWARD, Source, context_length, ends, load_config, load_model, load_words
+from pluribus.backends._loading import (
+    OUTPUTS,
+    PRM,
+    Source,
+    StepForm,
+    context_length,
+    ends,
+    load_config,
+    load_form,
+    load_model,
+    load_words,
+    summaries,
+)
 from pluribus.backends._think import OPEN, split_think
 from pluribus.errors import BackendError, ConfigError, MissingDependency, PluribusError, Refused, UsageError
+from pluribus.steps import split_steps
 from pluribus.types import Completion, Sampling
 
 if TYPE_CHECKING:
@@ -34,7 +49,7 @@ if TYPE_CHECKING:
     from pluribus.backends._reading import Reader, Reading
 
 OPTIONS = ("adapter", "device", "dtype", "head", "logprobs", "max_batch", "quantization", "revision")
-HEADS = (REWARD,)
+HEADS = tuple(OUTPUTS)
 QUANTIZATIONS = ("8bit", "4bit")
 DTYPES = ("float32", "bfloat16", "float16")
 MAX_BATCH = 256
@@ -179,20 +194,22 @@ _Result = tuple[_Call, Completion | PluribusError]
 
 
 class _Runner:
-    """A loaded model between requests and rows of tokens. One with a reward head has no batcher: it only reads."""
+    """A loaded model between requests and rows of tokens. One with a head that scores has no batcher: it only reads."""
 
     def __init__(self, source: Source) -> None:
         from pluribus.backends._batching import Batcher, own_stream
-        from pluribus.backends._reading import Reader, continuations, rewards
+        from pluribus.backends._reading import Reader, continuations, rewards, steps
 
+        self.form: StepForm | None = load_form(source) if source.head == PRM else None
         model = load_model(source)
         self.words = load_words(source.path, source.revision)
         self.context_length = context_length(model.config)
-        scores = source.head == REWARD
+        self.head = source.head
         self.batcher: Batcher | None = None
-        if not scores:
+        if self.head is None:
             self.batcher = Batcher(model, ends(model, self.words.tokenizer), source.max_batch)
-        self.reader: Reader = Reader(model, rewards if scores else continuations, source.max_batch)
+        read = continuations if self.head is None else steps if self.head == PRM else rewards
+        self.reader: Reader = Reader(model, read, source.max_batch)
         self._stream = own_stream(model.device)
 
     @property
@@ -242,7 +259,8 @@ class _Runner:
 
         sampling = call.request.sampling
         _check(sampling)
-        _, prompt = self.words.prompt(call.request.messages)
+        said, prompt = self.words.prompt(call.request.messages)
+        prompt += self._begun(call.request, said)
         stops = tuple(filter(None, sampling.stop))
         return Row(
             prompt=prompt,
@@ -256,6 +274,17 @@ class _Runner:
             logprobs=[] if call.logprobs or call.request.top_logprobs else None,
             top=call.request.top_logprobs,
         )
+
+    def _begun(self, request: Request, prompt: str) -> tuple[int, ...]:
+        """The tokens with which the reply is to begin, made on their own as those of a continuation are."""
+        if request.prefill is None:
+            return ()
+        if prompt.rstrip().endswith(OPEN):
+            raise Refused(
+                "the model's chat template has it think first: what follows the prompt is no part of its reply",
+                hint="take a model that answers at once",
+            )
+        return self.words.bare(request.prefill)
 
     def _continuation(self, call: _Call, text: str) -> Reading:
         """The prompt and the text after it. The text is made into tokens on its own: what a prompt ends with is never
@@ -280,15 +309,19 @@ class _Runner:
         return Reading((*prompt, *tokens), call.future.cancelled, call, last=len(tokens))
 
     def _conversation(self, call: _Call) -> Reading:
-        """The messages as a reward model reads them."""
+        """The messages as a model with a head that scores reads them."""
         from pluribus.backends._reading import Reading
 
         request = call.request
+        if request.prefill is not None:
+            raise Refused("a reward model scores replies and goes on with none", hint=f"ask without head: {self.head}")
         if request.continuation is not None or request.top_logprobs:
-            raise Refused("a reward model gives a score and no log-probabilities", hint="ask without head: reward")
+            raise Refused(
+                "a reward model gives a score and no log-probabilities", hint=f"ask without head: {self.head}"
+            )
         if not request.messages or request.messages[-1].role != "assistant":
             raise Refused("a reward model scores a reply, and the messages do not end with one of the assistant's")
-        tokens = self.words.conversation(request.messages)
+        tokens, places = self._marked(request) if self.form else (self.words.conversation(request.messages), ())
         if not tokens:
             raise Refused("the conversation is empty")
         if self.context_length is not None and len(tokens) > self.context_length:
@@ -296,7 +329,19 @@ class _Runner:
                 f"the conversation of {len(tokens)} tokens does not fit in the context of {self.context_length}",
                 hint="take a model with a longer context",
             )
-        return Reading(tokens, call.future.cancelled, call)
+        return Reading(tokens, call.future.cancelled, call, places=places)
+
+    def _marked(self, request: Request) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Tokens of the conversation, and where the steps of its last message end."""
+        assert self.form is not None
+        *asked, reply = request.messages
+        steps = split_steps(reply.content, self.form.cut)
+        if not asked or not steps:
+            raise Refused(
+                "a process reward model marks the steps of a reply to a question, and there is no "
+                + ("question" if not asked else "step in the reply")
+            )
+        return self.words.marked(tuple(asked), steps, self.form.separator)
 
     def _room(self, used: int) -> int:
         """How many tokens may follow a prompt."""
@@ -326,10 +371,14 @@ class _Runner:
 
     def _read(self, row: Reading) -> Completion:
         asked: str | None = row.owner.request.continuation
-        found: dict[str, Any] = (
-            {"scores": {"reward": row.values[0]}} if asked is None else {"logprobs": tuple(row.values)}
-        )
+        found: dict[str, Any] = {"logprobs": tuple(row.values)} if asked is not None else {"scores": self._scores(row)}
         return Completion(asked or "", "", prompt_tokens=row.size, completion_tokens=0, cost_usd=0.0, **found)
+
+    def _scores(self, row: Reading) -> dict[str, float]:
+        """By name, what the head says."""
+        if self.head != PRM:
+            return {"reward": row.values[0]}
+        return {f"step {number}": value for number, value in enumerate(row.values, 1)} | summaries(row.values)
 
     def _generated(self, row: Row) -> Completion:
         request: Request = row.owner.request
@@ -353,9 +402,19 @@ class _Runner:
         """Tokens as texts; what tokens of one text have is added up: it is the probability of reading that text."""
         return add_up((self.words.piece(token), logprob) for token, logprob in alternatives)
 
+    def _behind(self, row: Row) -> str:
+        """The text that was generated. Behind a beginning it is read together with that: alone, some tokenizers take
+        the space off its first word."""
+        prefill = row.owner.request.prefill
+        if prefill is None:
+            return self.words.decode(row.tokens)
+        begun = self.words.bare(prefill)
+        head, whole = self.words.decode(begun), self.words.decode((*begun, *row.tokens))
+        return whole[len(head) :] if whole.startswith(head) else self.words.decode(row.tokens)
+
     def _cut(self, row: Row, stops: Sequence[str]) -> tuple[int, str, str]:
         """Tokens, text and finish reason, up to the first stop string."""
-        text = self.words.decode(row.tokens)
+        text = self._behind(row)
         found = [at for stop in stops if (at := text.find(stop)) >= 0]
         if not found:
             return len(row.tokens), text, str(row.ended)

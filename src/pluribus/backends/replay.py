@@ -68,6 +68,11 @@ class Replay:
     async def complete(self, request: Request) -> Completion:
         if request.continuation is not None:
             raise Refused(f"{self.path} records texts, not what another text's log-probability would have been")
+        if request.prefill is not None:
+            raise Refused(
+                f"{self.path} records whole texts, not how one that was begun would go on",
+                hint="name a model that is asked: vllm/NAME, local/NAME",
+            )
         asked = (request.question_id or "", request.sample, request.round)
         output = self.outputs.get(asked)
         if output is None:

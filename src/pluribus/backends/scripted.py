@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from statistics import NormalDist
 from typing import Any
 
-from pluribus.backends import ModelSpec, Request
+from pluribus.backends import ModelSpec, Request, check_wishes, extras
 from pluribus.errors import BackendError, ConfigError, ServerError, UnknownName
 from pluribus.types import Completion
 
@@ -212,6 +212,7 @@ class Scripted:
 
     async def complete(self, request: Request) -> Completion:
         self.seen.append(request)
+        check_wishes(request)
         started = time.perf_counter()
         wait_s = self._latency_s(request) if callable(self._latency_s) else self._latency_s
         if wait_s:
@@ -246,6 +247,11 @@ def _completion(text: str, request: Request, model: str, latency_s: float) -> Co
     )
 
 
+def _said(request: Request) -> tuple[str, ...]:
+    """All that a model reads: the messages, and the beginning of its own turn."""
+    return (*(message.content for message in request.messages), request.prefill or "")
+
+
 def _continuation(request: Request, text: str, model: str, latency_s: float) -> Completion:
     logprobs = tuple(map(word_logprob, text.split(" ")))
     read = _words(request) + len(logprobs)
@@ -253,7 +259,7 @@ def _continuation(request: Request, text: str, model: str, latency_s: float) -> 
 
 
 def _words(request: Request) -> int:
-    return sum(len(message.content.split()) for message in request.messages)
+    return sum(len(text.split()) for text in _said(request))
 
 
 def connect(spec: ModelSpec) -> Scripted:
@@ -279,4 +285,4 @@ def _seconds(spec: ModelSpec, name: str) -> float:
 
 def _draws(spec: ModelSpec, request: Request) -> Draws:
     content = repr((spec.name, request.messages, request.sampling, request.sample))
-    return Draws(content.encode())
+    return Draws(content.encode() + extras(request))

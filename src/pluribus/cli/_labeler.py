@@ -118,19 +118,20 @@ def _check(run: str, wishes: Wishes) -> None:
             raise ConfigError(f"--by consensus asks nobody, found --judge {wishes.judge}", hint="give one of them")
         _check_alarm(wishes)
     else:
-        _only_with("--by consensus", {
+        only_with("--by consensus", {
             "--min-share": wishes.min_share, "--held-out": wishes.held_out, "--before": wishes.before,
             "--held-out-before": wishes.held_out_before,
         })  # fmt: skip
     if not wishes.asks:
-        _only_with("--judge MODEL", {"--temperature": wishes.temperature, "--max-tokens": wishes.max_tokens})
+        only_with("--judge MODEL", {"--temperature": wishes.temperature, "--max-tokens": wishes.max_tokens})
     if wishes.task is None:
-        _only_with("--task NAME", {"--data": wishes.data, "--split": wishes.split})
+        only_with("--task NAME", {"--data": wishes.data, "--split": wishes.split})
     if wishes.out is not None:
         _check_out(run, wishes.out)
 
 
-def _only_with(what: str, flags: Mapping[str, object]) -> None:
+def only_with(what: str, flags: Mapping[str, object]) -> None:
+    """A flag that needs another one is not silently ignored."""
     for name, value in flags.items():
         if value is not None:
             raise ConfigError(f"{name} {value} does nothing without {what}", hint=f"add {what}, or drop it")

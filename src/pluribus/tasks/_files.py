@@ -51,6 +51,8 @@ class Item:
     """Answers that are as right as `answer`, such as those of other annotators."""
     tests: tuple[str, ...] = ()
     """Python that runs behind a program: it is right when none of it fails."""
+    solution: str | None = None
+    """The worked solution that was published with the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,16 @@ def text(row: Mapping[str, Any], name: str) -> str:
     if not found.strip():
         raise BadRow(f"field {name!r} is empty")
     return found.strip()
+
+
+def optional(row: Mapping[str, Any], name: str) -> str | None:
+    """A field's text, trimmed; None where there is none.
+
+    >>> optional({"rationale": " 2 + 2 "}, "rationale"), optional({"rationale": ""}, "rationale")
+    ('2 + 2', None)
+    """
+    found = row.get(name)
+    return found.strip() or None if isinstance(found, str) else None
 
 
 def texts(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -392,7 +404,7 @@ def _pair(task: str, row: _Row, form: Form, seen: dict[str, str]) -> Pair:
         id, task, item.text, item.kind, item.choices, item.labels, item.context, item.metadata
     )  # fmt: skip
     unkeyed = item.answer is None and not item.tests
-    return question, None if unkeyed else Key(id, item.answer, item.aliases, item.tests)
+    return question, None if unkeyed else Key(id, item.answer, item.aliases, item.tests, item.solution)
 
 
 def _id(task: str, item: Item, form: Form, seen: dict[str, str], place: str) -> str:

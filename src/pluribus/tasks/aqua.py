@@ -21,6 +21,7 @@ from pluribus.tasks._files import (
     check_subset,
     chosen,
     has,
+    optional,
     pairs,
     shown,
     text,
@@ -55,7 +56,7 @@ def _read(row: Mapping[str, Any]) -> Item:
         raise BadRow(f"field 'options' must hold five options, found {len(options)}")
     choices = tuple(_bare(option, letter) for option, letter in zip(options, LETTERS, strict=False))
     answer = chosen(value(row, "correct"), "correct", choices)
-    return Item(text(row, "question"), "choice", answer, choices)
+    return Item(text(row, "question"), "choice", answer, choices, solution=optional(row, "rationale"))
 
 
 def _bare(option: str, letter: str) -> str:

@@ -6,6 +6,7 @@ Size: 7,473 train, 1,319 test. The key is what stands behind "####", with its si
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ HUB = Hub(
     {split: f"main/{split}-00000-of-00001.parquet" for split in SPLITS},
 )
 
+_CALCULATOR = re.compile(r"<<[^<>]*>>")
+
 
 def load(
     split: str, *, data: Path | None = None, subset: str | None = None, skipped: list[str] | None = None
@@ -34,10 +37,19 @@ def load(
 
 
 def _read(row: Mapping[str, Any]) -> Item:
-    _, marked, answer = text(row, "answer").rpartition("####")
+    solution, marked, answer = text(row, "answer").rpartition("####")
     if not marked or not answer.strip():
         raise BadRow("field 'answer' must end in '#### NUMBER'")
-    return Item(text(row, "question"), "number", answer.strip())
+    return Item(text(row, "question"), "number", answer.strip(), solution=_worked(solution))
+
+
+def _worked(solution: str) -> str | None:
+    """The published solution without the marks of the calculator.
+
+    >>> _worked("Half of 48 is 48/2 = <<48/2=24>>24.\\n")
+    'Half of 48 is 48/2 = 24.'
+    """
+    return _CALCULATOR.sub("", solution).strip() or None
 
 
 FORMS = (Form("GSM8K's own JSONL (answer with ####)", lambda row: "####" in str(row.get("answer")), _read), OWN)

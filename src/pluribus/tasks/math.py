@@ -15,7 +15,7 @@ from typing import Any
 
 from pluribus.answers.latex import boxed
 from pluribus.errors import UsageError
-from pluribus.tasks._files import BadRow, Form, Item, Pair, check_subset, has, pairs, shown, text
+from pluribus.tasks._files import BadRow, Form, Item, Pair, check_subset, has, optional, pairs, shown, text
 from pluribus.tasks._hub import Hub, fetch
 from pluribus.tasks._questions import OWN
 
@@ -71,7 +71,14 @@ def _read(row: Mapping[str, Any]) -> Item:
     subject = _subject(row)
     metadata = ({"subject": subject} if subject else {}) | ({"level": _level(row["level"])} if "level" in row else {})
     name = row.get("unique_id")
-    return Item(text(row, "problem"), "latex", _key(row), metadata=metadata, id=name if isinstance(name, str) else None)
+    return Item(
+        text(row, "problem"),
+        "latex",
+        _key(row),
+        metadata=metadata,
+        id=name if isinstance(name, str) else None,
+        solution=optional(row, "solution"),
+    )
 
 
 def _key(row: Mapping[str, Any]) -> str:

@@ -6,23 +6,28 @@ trained on comes back in other words. A question holds no solution: `problem(spl
 `equations(problem)` the worked solution to whoever may see them (the key, a step checker, the zoo's recipe).
 
 Eight skills: add, subtract, multiply, half, third, groups (boxes of things), percent, remainder.
+
+Tests of what was learned: `longer` has 7 and 8 steps and `distracted` three and four idle sentences, which no other
+question has; `mixed` are the questions that hold both skills of one of the `PAIRS`, `unmixed` those that hold none of
+them: who trains on `unmixed` alone has met every skill and never these together.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pluribus.errors import UnknownName
+from pluribus.tasks._worked import marks
 from pluribus.types import Key, Question
 
 SPLITS = ("train", "dev", "test")
 DEFAULT_SPLIT = "test"
-SUBSETS = ("2", "3", "4", "5", "6")
-"""Numbers of steps."""
+SUBSETS = ("2", "3", "4", "5", "6", "longer", "distracted", "mixed", "unmixed")
+"""A number of steps, a stream of its own, or what is mixed; see above."""
 FAMILY = "mathematics"
 SIZES: Mapping[str, int] = {"train": 1 << 40, "dev": 2_000, "test": 5_000}
 SKILLS = ("add", "subtract", "multiply", "half", "third", "groups", "percent", "remainder")
@@ -31,6 +36,13 @@ LARGEST = 250
 """No quantity on the way passes this."""
 STEPS: Mapping[int, float] = {2: 0.10, 3: 0.20, 4: 0.30, 5: 0.25, 6: 0.15}
 DISTRACTORS: Mapping[int, float] = {0: 0.60, 1: 0.28, 2: 0.12}
+STREAMS: Mapping[str, tuple[Mapping[int, float], Mapping[int, float]]] = {
+    "longer": ({7: 0.5, 8: 0.5}, DISTRACTORS),
+    "distracted": (STEPS, {3: 0.5, 4: 0.5}),
+}
+"""Subsets that are drawn on their own: weights of the numbers of steps, and of idle sentences."""
+PAIRS = (frozenset({"subtract", "percent"}), frozenset({"groups", "third"}), frozenset({"half", "remainder"}))
+"""Skills that never meet in an `unmixed` question; 33 % of all questions are mixed."""
 PERCENTS = (20, 25, 40, 60, 75, 80)
 
 # A third is whole one time in three, a half one time in two: without these counterweights they would be rare.
@@ -123,7 +135,7 @@ def load(split: str, *, data: Path | None = None, subset: str | None = None) -> 
     Args:
         split: train, dev (2,000) or test (5,000).
         data: not used; there is no file.
-        subset: only questions with this many steps, `"2"` to `"6"`.
+        subset: only questions with this many steps, `"2"` to `"6"`, or one of the tests named above.
 
     >>> question, key = next(load("test"))
     >>> question.id, question.kind, key.answer == str(problem("test", 0).answer)
@@ -131,21 +143,31 @@ def load(split: str, *, data: Path | None = None, subset: str | None = None) -> 
     """
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
-    wanted = _steps_wanted(subset)
-    return _load(split, wanted)
+    if subset is not None and subset not in SUBSETS:
+        raise UnknownName("subset", subset, SUBSETS)
+    return _load(split, subset)
 
 
-def problem(split: str, index: int) -> Problem:
-    """Question `index` of a split with its solution."""
+def problem(split: str, index: int, stream: str | None = None) -> Problem:
+    """Question `index` of a split, or of the split of a stream such as `longer`, with its solution."""
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
+    if stream is not None and stream not in STREAMS:
+        raise UnknownName("stream", stream, STREAMS)
     if not 0 <= index < SIZES[split]:
         raise IndexError(f"sums has {SIZES[split]} {split} questions, no number {index}")
-    return draw(random.Random(seed_of("sums", split, index)), split)
+    if stream is None:
+        return draw(random.Random(seed_of("sums", split, index)), split)
+    lengths, idle = STREAMS[stream]
+    return draw(random.Random(seed_of("sums", stream, split, index)), split, None, lengths, idle)
 
 
 def draw(
-    rng: random.Random, split: str, rates: Mapping[str, float] | None = None, lengths: Mapping[int, float] = STEPS
+    rng: random.Random,
+    split: str,
+    rates: Mapping[str, float] | None = None,
+    lengths: Mapping[int, float] = STEPS,
+    idle: Mapping[int, float] = DISTRACTORS,
 ) -> Problem:
     """One problem of a split.
 
@@ -154,13 +176,39 @@ def draw(
         split: the split the sum must belong to.
         rates: how often each skill comes up, relative to its normal rate of 1.
         lengths: number of steps → its weight.
+        idle: number of idle sentences → its weight.
     """
     weights = [COMMONNESS[skill] * (1.0 if rates is None else rates.get(skill, 1.0)) for skill in SKILLS]
     bucket = _BUCKETS[split]
     while True:
         start, steps = _structure(rng, weights, lengths)
         if _bucket(start, steps) in bucket:
-            return _word(rng, start, steps)
+            return _word(rng, start, steps, idle)
+
+
+def check_steps(question: Question, key: Key, steps: Sequence[str]) -> list[bool | None]:
+    """Whether all that is said up to the end of each step lies on the solution's path; after a slip nothing does.
+
+    The equations of a reply must be those of the key's solution, in order, with their results. A factor or a summand
+    may stand on the other side, and an equation may be said again. Behind "check:" any true equation may stand. A step
+    without an equation is as good as what came before it, and a final answer must be the right one besides.
+
+    Returns:
+        One entry per step; None where it can not be said, such as behind an equation of another form.
+
+    >>> question, key = next(load("test"))
+    >>> key.solution
+    '30 + 5 = 35. 35 + 41 = 76.'
+    >>> check_steps(question, key, ("5 + 30 = 35.", "35 + 41 = 66.", "{final answer: 66}"))
+    [True, False, False]
+    """
+    return marks(question, key, steps)
+
+
+def is_mixed(steps: Sequence[Step]) -> bool:
+    """Whether both skills of one of the `PAIRS` are needed."""
+    skills = {step.skill for step in steps}
+    return any(pair <= skills for pair in PAIRS)
 
 
 def equations(start: int, steps: tuple[Step, ...]) -> tuple[Equation, ...]:
@@ -189,24 +237,24 @@ def seed_of(*parts: object) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
-def _steps_wanted(subset: str | None) -> int | None:
-    if subset is None:
-        return None
-    if subset not in {str(n) for n in STEPS}:
-        raise UnknownName("subset", subset, [str(n) for n in STEPS])
-    return int(subset)
-
-
-def _load(split: str, steps: int | None) -> Iterator[tuple[Question, Key]]:
+def _load(split: str, subset: str | None) -> Iterator[tuple[Question, Key]]:
+    stream = subset if subset in STREAMS else None
+    place = f"sums/{split}" if stream is None else f"sums/{stream}/{split}"
     for index in range(SIZES[split]):
-        found = problem(split, index)
-        if steps is None or len(found.steps) == steps:
-            yield _record(split, index, found)
+        found = problem(split, index, stream)
+        if subset is None or _belongs(found, subset):
+            yield _record(f"{place}/{index}", found)
 
 
-def _record(split: str, index: int, found: Problem) -> tuple[Question, Key]:
+def _belongs(found: Problem, subset: str) -> bool:
+    if subset in ("mixed", "unmixed"):
+        return is_mixed(found.steps) == (subset == "mixed")
+    return subset in STREAMS or len(found.steps) == int(subset)
+
+
+def _record(id: str, found: Problem) -> tuple[Question, Key]:
     question = Question(
-        id=f"sums/{split}/{index}",
+        id=id,
         task="sums",
         text=found.text,
         kind="number",
@@ -216,7 +264,8 @@ def _record(split: str, index: int, found: Problem) -> tuple[Question, Key]:
             "distractors": len(found.distractors),
         },
     )
-    return question, Key(question.id, str(found.answer))
+    worked = " ".join(f"{equation}." for equation in equations(found.start, found.steps))
+    return question, Key(question.id, str(found.answer), solution=worked)
 
 
 def _apply(value: int, step: Step) -> tuple[str, int]:
@@ -291,10 +340,10 @@ def _bucket(start: int, steps: tuple[Step, ...]) -> int:
     return seed_of(start, *((step.skill, step.number, step.groups) for step in steps)) % 8
 
 
-def _word(rng: random.Random, start: int, steps: tuple[Step, ...]) -> Problem:
+def _word(rng: random.Random, start: int, steps: tuple[Step, ...], amounts: Mapping[int, float]) -> Problem:
     name, other = rng.sample(_NAMES, 2)
     item, thing = rng.sample(_ITEMS, 2)
-    idle = rng.choices(list(DISTRACTORS), list(DISTRACTORS.values()))[0]
+    idle = rng.choices(list(amounts), list(amounts.values()))[0]
     words = {"n": name, "o": other, "i": item, "j": thing}
     sentences = [_say(rng, _WORDING[step.skill], words, step.number, step.groups) for step in steps]
     numbers = tuple(2 + int(rng.random() * 88) for _ in range(idle))
