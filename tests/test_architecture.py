@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "judge_config": {"types", "errors", "config", "consensus"},
     "verdicts": {"types", "errors"},
     "reward": {"types", "errors", "codec", "load", "agents", "consensus", "judges"},
-    "prefer": {"types", "errors", "rows", "codec", "stats", "prompts", "agents", "consensus", "judges", "reward", "verdicts"},
+    "prefer": {"types", "errors", "rows", "codec", "stats", "prompts", "consensus", "reward", "verdicts"},
     "distil": {"types", "errors", "rows", "load", "codec", "answers", "steps", "contamination", "consensus", "diversity"}
     | {"stats", "prompts", "label", "reward", "prefer", "verdicts"},
     "training": {"types", "errors", "load", "codec", "config", "steps", "contamination", "stats", "answers", "metrics"}
@@ -67,6 +67,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engines": {"types", "errors"},
 }  # fmt: skip
 DOORS = {
+    "__main__",
+    "evaluating",
     "run",
     "judging",
     "distilling",

@@ -7,23 +7,21 @@ that preference trainers read (TRL: DPOTrainer, RewardTrainer).
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import random
-import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
 
 from pluribus.codec import content_id
 from pluribus.consensus.pairs import JUDGED, Basis, LengthBias, form_pairs, length_bias, near_duplicates
 from pluribus.consensus.rewards import learned_weights, pair_votes
-from pluribus.errors import ConfigError, DataError
-from pluribus.judges import Candidate
+from pluribus.errors import ConfigError
 from pluribus.prompts import dialect, render
+from pluribus.rows import CONVERSATION, REPLY, Field, Row, is_flag, is_number, is_place, is_prompt, is_reply, is_text
+from pluribus.rows import numbered_rows as checked_rows
 from pluribus.stats import cluster_bootstrap, wilson
 from pluribus.types import Label, Message, PairSource, Preference, Question, Reward, Side, Verdict
 from pluribus.verdicts import majority, sides, standing
@@ -36,11 +34,26 @@ By = Literal["label", "reward", "both", "human"]
 BY: tuple[By, ...] = get_args(By)
 Item = tuple[str, int]
 """Attempt id and turn of a reply."""
-Replies = Sequence[tuple[Question, Sequence[Candidate]]]
-"""Each question with the candidates that answer it."""
 Learn = Literal["labels", "agreement", "human"]
 Span = tuple[float, float, float]
 """A share with its 95 % interval."""
+
+
+class Reply(Protocol):
+    """What a pair needs of a candidate."""
+
+    @property
+    def attempt_id(self) -> str: ...
+
+    @property
+    def turn(self) -> int: ...
+
+    @property
+    def text(self) -> str: ...
+
+
+Replies = Sequence[tuple[Question, Sequence[Reply]]]
+"""Each question with the candidates that answer it."""
 
 COPY = "candidates that repeat an earlier one"
 TIE = "pairs that people called a tie"
@@ -51,6 +64,20 @@ PROMPT = "answer"
 """The plain question: what the student will be asked, whatever the council's method said around it."""
 _MOST_VOTES = 20_000
 """Pairs that weights are learned from, at most."""
+
+
+def bases(rewards: Collection[Reward], labels: Iterable[Label], verdicts: Iterable[Verdict]) -> tuple[By, ...]:
+    """What can tell better from worse, the first of it being what is taken where nobody says.
+
+    >>> bases([], [Label("a", 0, True)], [])
+    ('label',)
+    """
+    there: dict[By, bool] = {
+        "reward": bool(rewards),
+        "label": any(one.correct is not None for one in labels),
+        "human": bool(standing(verdicts)),
+    }
+    return tuple(by for by, found in there.items() if found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +109,7 @@ def preferences(
     A pair that people decided goes as they decided, by majority, whatever reward and label say; a tie or a skip is not
     taken. Their pairs are never filtered and come first; `per_question` limits what is formed beside them.
 
+    >>> from pluribus.judges import Candidate
     >>> question = Question("q", "t", "1 + 1?", "number")
     >>> replies = [Candidate("a", 0, "It is 3."), Candidate("a", 1, "It is 2.")]
     >>> labels = [Label("a", 0, False), Label("a", 1, True)]
@@ -407,6 +435,7 @@ def learn_weights(
 
     Raises ConfigError where there is no such pair, or no judge is seen to be better than chance.
 
+    >>> from pluribus.judges import Candidate
     >>> asked = [(Question(q, "t", "?", "number"), [Candidate(q, 0, "2"), Candidate(q, 1, "3")]) for q in "1234"]
     >>> labels = [Label(q, turn, turn == 0) for q in "1234" for turn in (0, 1)]
     >>> rewards = [Reward(q, turn, {"good": 1 - turn, "poor": turn}, {}, None, None, "agreed")
@@ -493,7 +522,6 @@ def held_out(questions: Iterable[Question], share: float, *, seed: int = 0) -> f
 
 # --- the file --------------------------------------------------------------------------------------------------------
 
-Row = dict[str, Any]
 OPTIONAL = (
     "chosen_reward", "rejected_reward", "margin", "disagreement", "chosen_correct", "rejected_correct",
 )  # fmt: skip
@@ -573,126 +601,30 @@ def read_rows(path: Path) -> list[Row]:
 
 def numbered_rows(path: Path) -> Iterator[tuple[int, Row]]:
     """`read_rows` with the number of each line; blank lines are none."""
-    first: tuple[int, Collection[str]] | None = None
-    for number, line in enumerate(_lines(path), 1):
-        if line.isspace():
-            continue
-        place = f"{path}:{number}"
-        row = _object(line, place)
-        _check(row, place)
-        if first is None:
-            first = number, tuple(row)
-        _check_columns(row, place, *first)
-        yield number, row
-    if first is None:
-        raise DataError(str(path), "no preference pair is in it", hint=_WRITE)
+    write = "write one with: pluribus prefer RUN --out FILE"
+    return checked_rows(path, _FIELDS, "preference pair", write, _wrong)
 
 
-_WRITE = "write one with: pluribus prefer RUN --out FILE"
-_UNLIKE = "a column stands in every row or in none"
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    """Lines end at a newline byte only."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            yield from file
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(str(path), f"can not be read: {getattr(error, 'strerror', None) or error}") from error
-
-
-def _object(line: bytes, place: str) -> Row:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(place, f"not JSON: {error}", hint=_WRITE) from None
-    if not isinstance(row, dict):
-        raise DataError(place, f"not an object but {_kind(row)}; expected one preference pair a line", hint=_WRITE)
-    return row
-
-
-def _check(row: Row, place: str) -> None:
-    for name, (required, fits, expected) in _FIELDS.items():
-        if name not in row:
-            if required:
-                raise DataError(place, f"{name} is missing; expected {expected}")
-        elif not fits(row[name]):
-            raise DataError(place, f"{name} is {_shown(row[name])}; expected {expected}")
-    if row["chosen"] == row["rejected"]:
-        raise DataError(place, "chosen and rejected are the same; expected two different replies")
-    null = next((name for name, value in row.items() if value is None), None)
-    if null is not None:
-        raise DataError(place, f"{null} is null; expected a value", hint=_UNLIKE)
-
-
-def _check_columns(row: Row, place: str, line: int, columns: Collection[str]) -> None:
-    for name in (*columns, *row):
-        if name not in row:
-            raise DataError(place, f"{name} is missing; line {line} has it", hint=_UNLIKE)
-        if name not in columns:
-            raise DataError(place, f"{name} is there; line {line} has none", hint=_UNLIKE)
-
-
-def _kind(value: Any) -> str:
-    return "null" if value is None else type(value).__name__
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-
-
-_LONGEST = 60
-"""Letters of a wrong value that are shown."""
-
-
-def _is_conversation(value: Any, roles: Collection[str]) -> bool:
-    return isinstance(value, list) and bool(value) and all(_is_message(one, roles) for one in value)
-
-
-def _is_message(one: Any, roles: Collection[str]) -> bool:
-    return isinstance(one, dict) and one.get("role") in roles and isinstance(one.get("content"), str)
-
-
-def _is_prompt(value: Any) -> bool:
-    return _is_conversation(value, ("system", "user", "assistant")) and value[-1]["role"] != "assistant"
-
-
-def _is_reply(value: Any) -> bool:
-    return _is_conversation(value, ("assistant",))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_place(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+def _wrong(row: Row) -> str | None:
+    same = row["chosen"] == row["rejected"]
+    return "chosen and rejected are the same; expected two different replies" if same else None
 
 
 def _is_scores(value: Any) -> bool:
     return isinstance(value, list) and all(
-        isinstance(one, dict) and isinstance(one.get("judge"), str) and _is_number(one.get("score")) for one in value
+        isinstance(one, dict) and isinstance(one.get("judge"), str) and is_number(one.get("score")) for one in value
     )
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-_Field = tuple[bool, Callable[[Any], bool], str]
-"""Whether it has to be there, what fits, and that in words."""
-_REPLY = 'a list of assistant messages: [{"role": "assistant", "content": text}]'
-_PROMPT = 'a list of messages that ends before the reply: [{"role": "user", "content": text}]'
 _SCORED = 'a list of {"judge": text, "score": number}'
-_FIELDS: Mapping[str, _Field] = {
-    "prompt": (True, _is_prompt, _PROMPT),
-    "chosen": (True, _is_reply, _REPLY),
-    "rejected": (True, _is_reply, _REPLY),
-    **dict.fromkeys(OPTIONAL[:4], (False, _is_number, "a number")),
-    **dict.fromkeys(OPTIONAL[4:], (False, lambda value: isinstance(value, bool), "true or false")),
+_FIELDS: Mapping[str, Field] = {
+    "prompt": (True, is_prompt, CONVERSATION),
+    "chosen": (True, is_reply, REPLY),
+    "rejected": (True, is_reply, REPLY),
+    **dict.fromkeys(OPTIONAL[:4], (False, is_number, "a number")),
+    **dict.fromkeys(OPTIONAL[4:], (False, is_flag, "true or false")),
     **dict.fromkeys(_SCORES, (False, _is_scores, _SCORED)),
-    **dict.fromkeys(("question_id", "task", "run", "chosen_attempt", "rejected_attempt"), (False, _is_text, "a text")),
-    **dict.fromkeys(("chosen_turn", "rejected_turn"), (False, _is_place, "a whole number from 0 on")),
+    **dict.fromkeys(("question_id", "task", "run", "chosen_attempt", "rejected_attempt"), (False, is_text, "a text")),
+    **dict.fromkeys(("chosen_turn", "rejected_turn"), (False, is_place, "a whole number from 0 on")),
     "by": (False, lambda value: value in get_args(PairSource), "label, reward or human"),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import textwrap
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -23,23 +24,29 @@ _LONGEST = 60
 """Letters of a wrong value that are shown."""
 
 
-def numbered_rows(path: Path, fields: Mapping[str, Field], what: str, write: str) -> Iterator[tuple[int, Row]]:
+def numbered_rows(
+    path: Path, fields: Mapping[str, Field], what: str, write: str, wrong: Callable[[Row], str | None] | None = None
+) -> Iterator[tuple[int, Row]]:
     """Each row with the number of its line, checked; blank lines are none.
 
     Args:
         fields: column → what it is to be; a column that is not named here is free, but never null.
         what: what a row is, for the complaint: `preference pair`, `demonstration`, …
         write: what to do instead, for the complaint.
+        wrong: what else is wrong with a row, in words; None: nothing.
 
     Raises DataError, with file and line, for a file without rows and for a row that a trainer would stumble over.
     """
     first: tuple[int, Collection[str]] | None = None
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(lines(path), 1):
         if line.isspace():
             continue
         place = f"{path}:{number}"
         row = _object(line, place, what, write)
         _check(row, place, fields)
+        said = wrong(row) if wrong is not None else None
+        if said is not None:
+            raise DataError(place, said)
         if first is None:
             first = number, tuple(row)
         _check_columns(row, place, *first)
@@ -48,7 +55,7 @@ def numbered_rows(path: Path, fields: Mapping[str, Field], what: str, write: str
         raise DataError(str(path), f"no {what} is in it", hint=write)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def lines(path: Path) -> Iterator[bytes]:
     """Lines end at a newline byte only."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
@@ -71,7 +78,7 @@ def _check(row: Row, place: str, fields: Mapping[str, Field]) -> None:
     for name, (required, fits, expected) in fields.items():
         if name not in row:
             if required:
-                known = ", ".join(sorted(row)) or "none"
+                known = textwrap.shorten(", ".join(sorted(row)) or "none", _LONGEST, placeholder=" …")
                 raise DataError(place, f"{name} is missing; expected {expected}", hint=f"its columns are: {known}")
         elif not fits(row[name]):
             raise DataError(place, f"{name} is {shown(row[name])}; expected {expected}")
@@ -138,11 +145,11 @@ def is_flag(value: Any) -> bool:
 
 
 REPLY = 'a list of assistant messages: [{"role": "assistant", "content": text}]'
-PROMPT = 'a list of messages that ends before the reply: [{"role": "user", "content": text}]'
+CONVERSATION = 'a list of messages that ends before the reply: [{"role": "user", "content": text}]'
 
 
 def demonstrations(path: Path) -> list[Row]:
     """The rows of a file of demonstrations: `prompt` and `completion`, both conversations."""
-    fields: Mapping[str, Field] = {"prompt": (True, is_prompt, PROMPT), "completion": (True, is_reply, REPLY)}
+    fields: Mapping[str, Field] = {"prompt": (True, is_prompt, CONVERSATION), "completion": (True, is_reply, REPLY)}
     write = "write one with: pluribus distil RUN --view rsft --out FILE"
     return [row for _, row in numbered_rows(path, fields, "demonstration", write)]

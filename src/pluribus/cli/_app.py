@@ -18,7 +18,7 @@ from pluribus.errors import UnknownName, UsageError
 
 _ORDER = (
     "demo", "run", "ask", "sweep", "plan", "show", "analyze", "report", "recommend", "calibrate", "label", "reward",
-    "prefer", "review", "team", "list", "export", "import", "doctor", "version",
+    "prefer", "review", "distil", "train", "evaluate", "team", "list", "export", "import", "doctor", "version",
 )  # fmt: skip
 """How the help lists them, the walk's order; what is not named here follows."""
 

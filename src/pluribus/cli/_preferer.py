@@ -17,21 +17,20 @@ from pluribus.cli import _screen
 from pluribus.cli._files import check_place
 from pluribus.cli._stores import reading
 from pluribus.consensus.pairs import LengthBias
-from pluribus.engines.asyncio import block
+from pluribus.distilling import Known, known, label_source, seat_of, threshold_of
 from pluribus.errors import ConfigError, DataError, UsageError
 from pluribus.judge_config import judge_names, judge_weights
 from pluribus.judges import Candidate
-from pluribus.judging import REWARDING, Asked, Rewarded, Rewarding, candidates_of, stored_rewards, verdicts
-from pluribus.label import CONSENSUS, PROGRAM, checked, checker, deciding
+from pluribus.judging import stored_rewards
 from pluribus.prefer import (
     Accuracy,
     By,
-    Item,
     Learn,
     Preferred,
     Row,
     Weighed,
     accuracy,
+    bases,
     held_out,
     learn_weights,
     preferences,
@@ -41,8 +40,7 @@ from pluribus.prefer import (
 )
 from pluribus.store import Store
 from pluribus.store.files import write_line, writing
-from pluribus.types import Label, Preference, Question, Seat, Side, Transcript, Verdict
-from pluribus.verdicts import standing
+from pluribus.types import Preference, Question, Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +57,6 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """Everything of a run that pairs are made from."""
-
-    run: str
-    """Its id."""
-    name: str
-    asked: tuple[Asked, ...]
-    rewarded: Rewarded | None
-    labels: tuple[Label, ...]
-    """The one that counts of each reply that has any."""
-    right: Mapping[Item, bool | None]
-    """Reply → what its question's key or tests say."""
-    verdicts: tuple[Verdict, ...]
-
-    @property
-    def questions(self) -> dict[str, Question]:
-        return {part.question.id: part.question for part in self.asked}
-
-
-@dataclass(frozen=True, slots=True)
 class Made:
     """Pairs with all that is said about them."""
 
@@ -87,7 +65,7 @@ class Made:
     """What else there is to go by, in words."""
     limit: float | None
     """Most disagreement."""
-    material: Material
+    material: Known
     """Its rewards with the weights in use."""
     found: Preferred
     unfiltered: tuple[Preference, ...]
@@ -109,7 +87,7 @@ def go(run: str | None, out: Path | None, wishes: Wishes, *, home: Path | None, 
     for file in files.values():
         _check_free(file)
     with reading(run, home) as (store, found):
-        material = _material(store, found)
+        material = known(store, found)
         made = _make(store, material, wishes)
     written = _written(made)
     for part, file in files.items():
@@ -165,61 +143,10 @@ def _check_free(out: Path) -> None:
         ) from None
 
 
-# --- what there is ---------------------------------------------------------------------------------------------------
-
-
-def _material(store: Store, run: str) -> Material:
-    stored = store.run(run)
-    rewarded = rewarded_of(store, stored.id)
-    asked = rewarded.asked if rewarded else tuple(candidates_of(store, stored.id))
-    labels, right = _labels(store, asked)
-    return Material(stored.id, stored.name, asked, rewarded, labels, right, tuple(verdicts(store, stored.id)))
-
-
-def rewarded_of(store: Store, run: str) -> Rewarded | None:
-    """None: `pluribus reward` left nothing."""
-    return stored_rewards(store, run) if store.records(REWARDING, Rewarding, [run]) else None
-
-
-def _labels(store: Store, asked: Sequence[Asked]) -> tuple[tuple[Label, ...], dict[Item, bool | None]]:
-    """The label that counts of each reply; and what keys and tests alone say."""
-    stored = store.records("label", Label, [part.transcript.attempt.id for part in asked])
-    checks = block(_checked(asked))
-    counting = [
-        one
-        for part, by_key in zip(asked, checks, strict=True)
-        for one in deciding([*by_key, *_standing(stored.get(part.transcript.attempt.id, ()), part)]).values()
-    ]
-    return tuple(counting), {(one.attempt_id, one.turn): one.correct for one in counting if _source(one) == KEY}
-
-
-async def _checked(asked: Sequence[Asked]) -> list[list[Label]]:
-    """By the keys as they are now; programs are not run here, their labels are stored."""
-    return [
-        [] if part.question.kind == PROGRAM else await checked(part.question, part.key, part.transcript)
-        for part in asked
-    ]
-
-
-def _standing(labels: Sequence[Label], part: Asked) -> list[Label]:
-    """Stored labels that a check of today does not replace."""
-    current = checker(part.question, part.key) if part.key and part.question.kind == PROGRAM else None
-    return [one for one in labels if _source(one) != KEY or one.checker == current]
-
-
-KEY, JUDGE, VOTE = "a key or tests", "a judge", "the council's own vote"
-
-
-def _source(label: Label) -> str:
-    if label.checker is None:
-        return JUDGE
-    return VOTE if label.checker.partition(" ")[0] == CONSENSUS else KEY
-
-
 # --- pairs -----------------------------------------------------------------------------------------------------------
 
 
-def _make(store: Store, material: Material, wishes: Wishes) -> Made:
+def _make(store: Store, material: Known, wishes: Wishes) -> Made:
     by, why = _basis(material, wishes.by)
     notes: list[str] = []
     held = _held_out(material, wishes)
@@ -237,32 +164,27 @@ def _make(store: Store, material: Material, wishes: Wishes) -> Made:
     return Made(by, why, limit, material, found, before, held, learned, tuple(notes))
 
 
-def _basis(material: Material, by: By | None) -> tuple[By, str]:
+def _basis(material: Known, by: By | None) -> tuple[By, str]:
     """What tells better from worse, and why that; ConfigError where the run has none of it."""
-    labelled = any(one.correct is not None for one in material.labels)
-    there: dict[By, bool] = {
-        "reward": material.rewarded is not None, "label": labelled, "human": bool(standing(material.verdicts)),
-    }  # fmt: skip
-    there["both"] = there["reward"] and there["label"]
+    found = bases(material.rewarded.rewards if material.rewarded else (), material.labels, material.verdicts)
     if by is None:
-        by = next((each for each in ("reward", "label", "human") if there[each]), None)
-        if by is None:
+        if not found:
             raise ConfigError(
                 f"run {material.name} has neither rewards, labels nor verdicts of people",
                 hint=f"make some with: pluribus reward {material.name} --judges FILE, or pluribus label, or review",
             )
-        others = [f"--by {each}" for each in ("label", "human") if each != by and there[each]]
-        return by, f"; {' or '.join(others)} is there too" if others else ""
-    if not there[by]:
-        raise _missing(material, by, there)
+        others = [f"--by {each}" for each in found[1:]]
+        return found[0], f"; {' or '.join(others)} is there too" if others else ""
+    if not set(("reward", "label") if by == "both" else (by,)) <= set(found):
+        raise _missing(material, by, "reward" in found)
     return by, ""
 
 
-def _missing(material: Material, by: By, there: Mapping[By, bool]) -> ConfigError:
+def _missing(material: Known, by: By, rewarded: bool) -> ConfigError:
     name = material.name
     if by == "human":
         return ConfigError(f"--by human: nobody has judged a pair of run {name}", hint=f"see: pluribus review {name}")
-    if by == "label" or there["reward"]:
+    if by == "label" or rewarded:
         return ConfigError(
             f"--by {by}: no reply of run {name} has a label",
             hint=f"take questions with keys, or label the replies with: pluribus label {name} --judge MODEL",
@@ -272,14 +194,14 @@ def _missing(material: Material, by: By, there: Mapping[By, bool]) -> ConfigErro
     )
 
 
-def _held_out(material: Material, wishes: Wishes) -> frozenset[str]:
+def _held_out(material: Known, wishes: Wishes) -> frozenset[str]:
     if wishes.split is None:
         return frozenset()
     return held_out(material.questions.values(), wishes.split, seed=wishes.seed)
 
 
 def _weights(
-    material: Material, wishes: Wishes, held: frozenset[str]
+    material: Known, wishes: Wishes, held: frozenset[str]
 ) -> tuple[Mapping[str, float] | None, Weighed | None]:
     """Other weights than the rewards were made with, or None; held-out questions teach nothing."""
     if wishes.weights is None:
@@ -302,21 +224,21 @@ def _weights(
     return learned.weights, learned
 
 
-def _limit(material: Material, wishes: Wishes, by: By, notes: list[str]) -> float | None:
+def _limit(material: Known, wishes: Wishes, by: By, notes: list[str]) -> float | None:
     """Most disagreement: said, else by reward the council's threshold; one judge alone disagrees with nobody."""
     if wishes.max_disagreement is not None or by not in ("reward", "both") or material.rewarded is None:
         return wishes.max_disagreement
-    if sum(weight > 0 for weight in material.rewarded.weights.values()) < 2:
+    limit = threshold_of(material.rewarded)
+    if limit is None:
         notes.append("the rewards are one judge's: there is no disagreement to filter by")
-        return None
-    return material.rewarded.config.threshold
+    return limit
 
 
-def _replies(material: Material, without: frozenset[str] = frozenset()) -> list[tuple[Question, Sequence[Candidate]]]:
+def _replies(material: Known, without: frozenset[str] = frozenset()) -> list[tuple[Question, Sequence[Candidate]]]:
     return [(part.question, part.candidates) for part in material.asked if part.question.id not in without]
 
 
-def _preferences(material: Material, wishes: Wishes, by: By, margin: float, limit: float | None) -> Preferred:
+def _preferences(material: Known, wishes: Wishes, by: By, margin: float, limit: float | None) -> Preferred:
     rewards = material.rewarded.rewards if material.rewarded else ()
     return preferences(
         _replies(material), rewards, material.labels, material.verdicts,
@@ -325,7 +247,7 @@ def _preferences(material: Material, wishes: Wishes, by: By, margin: float, limi
     )  # fmt: skip
 
 
-def _nothing(material: Material, by: By, found: Preferred) -> UsageError:
+def _nothing(material: Known, by: By, found: Preferred) -> UsageError:
     why = "; ".join(f"{reason}: {count:,}" for reason, count in found.dropped.items())
     return UsageError(
         f"run {material.name} gives no pair by {by} ({why or 'no question has two replies'})",
@@ -353,11 +275,6 @@ def _written(made: Made) -> dict[str, list[Row]]:
         if not lines:
             raise ConfigError(f"--split leaves no pair in the {part} part", hint="take another share or --seed")
     return parts
-
-
-def seat_of(transcript: Transcript, turn: int) -> Seat:
-    index = transcript.turns[turn].seat
-    return next(seat for seat in transcript.attempt.agents if seat.index == index)
 
 
 def _lacking(made: Made, written: Mapping[str, Sequence[Row]]) -> dict[str, int]:
@@ -420,8 +337,8 @@ def _object(made: Made, files: Mapping[str, Path], written: Mapping[str, Sequenc
     }
 
 
-def _label_sources(material: Material) -> Counter[str]:
-    return Counter(_source(one) for one in material.labels if one.correct is not None)
+def _label_sources(material: Known) -> Counter[str]:
+    return Counter(label_source(one) for one in material.labels if one.correct is not None)
 
 
 def _warnings(made: Made) -> Iterator[str]:

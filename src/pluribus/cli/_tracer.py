@@ -12,9 +12,9 @@ from rich.rule import Rule
 
 from pluribus import cli
 from pluribus.cli import _screen
-from pluribus.cli._preferer import rewarded_of, seat_of
 from pluribus.cli._stores import reading
 from pluribus.codec import plain
+from pluribus.distilling import rewarded_of, seat_of
 from pluribus.errors import ConfigError, DataError
 from pluribus.judging import JUDGEMENT, Rewarded, verdicts
 from pluribus.prefer import OPTIONAL, Item, Row, numbered_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +15,9 @@ from pluribus import cli
 from pluribus.cli import _screen
 from pluribus.cli._layers import _setting
 from pluribus.config import read_config
+from pluribus.distilling import sets_of
 from pluribus.errors import ConfigError
+from pluribus.rows import lines
 from pluribus.training import TrainConfig, Trained, make_training
 from pluribus.training.config import over
 
@@ -101,14 +104,47 @@ def _train(config: TrainConfig, err: Console) -> Trained:
         if "loss" in logs:
             err.print(_screen.line(f"step {step}/{of}  loss {logs['loss']:.4f}", "dim"))
 
-    return run(config, _unseen(config), progress)
+    return run(config, _unseen(config, err), progress)
 
 
-def _unseen(config: TrainConfig) -> dict[str, tuple[str, ...]]:
-    return {}
+def _unseen(config: TrainConfig, err: Console) -> dict[str, list[list[str]]]:
+    """The evaluation sets that are at hand, each question as its lines; what could not be looked at is said."""
+    sets, notes = sets_of(_tasks(Path(config.data)), config.check_against)
+    for note in notes:
+        err.print(_screen.line(note, "yellow"))
+    return {one.name: [text.splitlines() for text in one.texts] for one in sets}
+
+
+def _tasks(data: Path) -> list[str]:
+    """The tasks that the rows say they are of; the file is checked when it is read for training."""
+    found: dict[str, None] = {}
+    for line in lines(data):
+        task = re.search(rb'"task": ?"([^"]+)"', line)
+        found |= {task[1].decode("utf-8", "replace"): None} if task else {}
+    return list(found)
 
 
 def _plan(config: TrainConfig, json: bool) -> int:
+    """What would be trained, and the memory it takes; nothing is read but the data and the model's configuration."""
+    from pluribus.training._run import memory_of, prepare
+
+    job = prepare(config, _unseen(config, _screen.err()))
+    needed = memory_of(job)
+    steps = config.max_steps or max(1, round(len(job.rows) * config.epochs / (config.batch_size * config.accumulation)))
+    if json:
+        print(jsonlib.dumps({
+            "config": config.model_dump(mode="json", exclude_defaults=True), "rows": len(job.rows), "steps": steps,
+            "memory_gb": {"total": round(needed.total, 3), **{n: round(v, 3) for n, v in needed.parts.items()}},
+        }, ensure_ascii=False, indent=2))  # fmt: skip
+        return cli.OK
+    facts = _screen.grid()
+    facts.add_row("kind", config.kind)
+    facts.add_row("student", _screen.text(config.model))
+    facts.add_row("rows", f"{len(job.rows):,} of {config.data}")
+    facts.add_row("steps", f"{steps:,} on one device, of {config.batch_size * config.accumulation} rows")
+    facts.add_row("learning rate", f"{config.rate:g}")
+    facts.add_row("memory", _screen.text(f"about {needed}"))
+    _screen.out().print(facts)
     return cli.OK
 
 

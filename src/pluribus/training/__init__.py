@@ -46,13 +46,13 @@ class Trained:
     """What was logged on the way, by step."""
 
 
-def train(config: TrainConfig, unseen: Mapping[str, Sequence[str]] | None = None) -> Trained:
+def train(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]] | None = None) -> Trained:
     """Trains one model.
 
     Args:
         config: see `pluribus.training.config`.
-        unseen: name of an evaluation set → its questions' texts. A row whose prompt holds one of them is an error: a
-            test question is never trained on.
+        unseen: name of an evaluation set → its questions, each its text and then its options. A row whose prompt holds
+            one of them is an error: a test question is never trained on.
 
     Raises:
         UsageError: wrong data, model, or wishes that do not go together; nothing was trained.

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pluribus.backends import parse, services
+from pluribus.backends import aliases, parse, services
 from pluribus.backends._loading import _ONE_AT_A_TIME, load_config, load_words
 from pluribus.errors import UsageError
 from pluribus.load import load
@@ -23,6 +23,7 @@ def path_of(model: str) -> str:
     """
     if Path(model).expanduser().is_dir():
         return _checked_folder(Path(model).expanduser())
+    model = aliases().get(model, model)
     service, slash, _ = model.partition("/")
     if not slash or service not in services():
         return load("backends", "local")._folder(model, "model", "config.json")  # type: ignore[no-any-return]

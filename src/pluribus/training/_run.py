@@ -17,11 +17,11 @@ from typing import Any
 from pluribus.backends._batching import out_of_memory
 from pluribus.backends._loading import context_length, load_config
 from pluribus.codec import to_json
-from pluribus.contamination import overlap
+from pluribus.contamination import held
 from pluribus.errors import ConfigError, DataError, MissingDependency, TrainingStopped
 from pluribus.load import load
 from pluribus.rows import Row
-from pluribus.training import Trained, _card, _models
+from pluribus.training import Trained, _card, _models, memory
 from pluribus.training._watch import check_weights
 from pluribus.training.config import TrainConfig
 
@@ -56,21 +56,45 @@ class Job:
         return _models.adapter(self.config.lora, task)
 
 
-def run(config: TrainConfig, unseen: Mapping[str, Sequence[str]], progress: Progress | None = None) -> Trained:
+def run(
+    config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]], progress: Progress | None = None
+) -> Trained:
     """See `pluribus.training.train`."""
+    job = prepare(config, unseen)
+    memory_of(job)
+    folder, mark = Path(config.out), fingerprint(config)
+    with _one_by_one():
+        before = _begin(folder, mark, config)
+    if before.get("state") == "done":
+        return replace(_trained(before), folder=str(folder), seconds=0.0, done_before=True)
+    with _told(config):
+        return _train(load("training", config.kind), job, folder, mark, progress)
+
+
+def prepare(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]]) -> Job:
+    """Everything that can be checked before weights are read."""
     _check_packages(config)
     kind = load("training", config.kind)
     path = _models.path_of(config.model)
     rows = kind.read(Path(config.data))
     eval_rows = kind.read(Path(config.eval_data)) if config.eval_data is not None else None
     check_unseen(config.data, rows, unseen)
-    job = Job(config, path, _models.tokenizer_of(path), rows, eval_rows, _longest(config, path))
-    folder, mark = Path(config.out), fingerprint(config)
-    before = _begin(folder, mark, config)
-    if before.get("state") == "done":
-        return replace(_trained(before), folder=str(folder), seconds=0.0, done_before=True)
-    with _told(config):
-        return _train(kind, job, folder, mark, progress)
+    return Job(config, path, _models.tokenizer_of(path), rows, eval_rows, _longest(config, path))
+
+
+@contextmanager
+def _one_by_one() -> Iterator[None]:
+    """Of several processes the first goes first."""
+    from accelerate import PartialState
+
+    with PartialState().main_process_first():  # type: ignore[no-untyped-call]  # accelerate leaves it untyped
+        yield
+
+
+def memory_of(job: Job) -> memory.Memory:
+    """What one device will have to hold; UsageError where it can not."""
+    tokens = memory.longest([*job.rows, *(job.eval_rows or ())], job.tokenizer, job.max_length)
+    return memory.check(job.config, load_config(job.path, None), tokens)
 
 
 def _train(kind: Any, job: Job, folder: Path, mark: str, progress: Progress | None) -> Trained:
@@ -120,16 +144,15 @@ def _check_packages(config: TrainConfig) -> None:
         )
 
 
-def check_unseen(data: str, rows: Sequence[Row], unseen: Mapping[str, Sequence[str]]) -> None:
+def check_unseen(data: str, rows: Sequence[Row], unseen: Mapping[str, Sequence[Sequence[str]]]) -> None:
     """DataError where a row's prompt holds a question of an evaluation set: never train on a test question."""
     prompts = [_words(row["prompt"]) for row in rows]
-    for name, texts in unseen.items():
-        equal_N = overlap(prompts, list(texts)).equal_N
-        if equal_N.any():
+    for name, questions in unseen.items():
+        found = held(prompts, questions)
+        if found:
             raise DataError(
                 data,
-                f"{int(equal_N.sum()):,} of {len(rows):,} rows hold a question of {name}, the first is row "
-                f"{int(equal_N.argmax()) + 1}",
+                f"{len(found):,} of {len(rows):,} rows hold a question of {name}, the first is row {found[0] + 1}",
                 hint="never train on a test question: make the file again from a run on another split",
             )
 

@@ -1,0 +1,72 @@
+#!/bin/sh
+# Many into one: a council's debates become one model, which is then measured against what it cost.
+#
+#   recipes/debate_to_student.sh [DIR]        the whole walk on the embedded models, on a CPU, offline
+#
+#   council debates on training questions -> labels -> RSFT, DA, a process reward model -> evaluation with controls
+#
+# Three members of the zoo are the council, the fourth, zoo/qwen, is the student: it never sat with them. The control is
+# the best single teacher asked as often as the council, and trained on as many tokens. A number from here supports no
+# sentence about large models. With real models only the names below change: see recipes/council_to_qwen3.sh.
+set -eu
+
+DIR=${1:-out/debate_to_student}
+PLURIBUS=${PLURIBUS:-pluribus}
+TASK=${TASK:-sums}
+TRAIN=${TRAIN:-1200}     # questions the council debates
+TEST=${TEST:-1000}       # questions everybody is measured on; never trained on
+STEPS=${STEPS:-150}      # optimiser steps of each student
+PRM_STEPS=${PRM_STEPS:-200}
+STUDENT=${STUDENT:-zoo/qwen}
+COUNCIL=${COUNCIL:-zoo/gemma,zoo/olmo,zoo/phi}
+TEACHER=${TEACHER:-zoo/gemma}
+CALLS=6                  # of the council: three seats, twice each
+
+export PLURIBUS_HOME="$DIR/workspace"
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+mkdir -p "$DIR"
+
+say() { printf '\n== %s\n' "$*" >&2; }
+name() { python3 -c 'import json, sys; print(json.load(sys.stdin)["run"])'; }
+
+# --- the council, and one teacher alone at equal calls ---------------------------------------------------------------
+say "the council debates $TRAIN training questions"
+DEBATE=$($PLURIBUS run --task "$TASK" --split train --limit "$TRAIN" --method debate --debate-rounds 1 \
+    --agent-models "$COUNCIL" --max-tokens 160 --json | name)
+say "$TEACHER alone, asked as often"
+ALONE=$($PLURIBUS run --task "$TASK" --split train --limit "$TRAIN" --method self_consistency --set parallel_num=$CALLS \
+    --agent-models "$TEACHER" --max-tokens 160 --json | name)
+
+# --- labels: the task's checker marks every answer, and every step -----------------------------------------------------
+say "labels"
+$PLURIBUS label "$DEBATE"
+$PLURIBUS label "$DEBATE" --steps checker
+$PLURIBUS label "$ALONE"
+
+# --- what is learned from ---------------------------------------------------------------------------------------------
+say "training rows"
+$PLURIBUS distil "$DEBATE" --view rsft --out "$DIR/rsft.jsonl"
+$PLURIBUS distil "$DEBATE" --view da --out "$DIR/da.jsonl"
+$PLURIBUS distil "$DEBATE" --view steps --out "$DIR/steps.jsonl"
+$PLURIBUS distil "$ALONE" --view rsft --out "$DIR/teacher.jsonl"
+
+# --- four models: three students, taught the same number of steps, and a process reward model -----------------------------
+for arm in rsft da teacher; do
+    say "student: $arm"
+    $PLURIBUS train sft --model "$STUDENT" --data "$DIR/$arm.jsonl" --out "$DIR/$arm" --max-steps "$STEPS" \
+        --batch-size 32 --learning-rate 5e-4 --scheduler cosine --warmup-ratio 0.05 --save-steps 50
+done
+say "process reward model"
+$PLURIBUS train prm --model "$STUDENT" --data "$DIR/steps.jsonl" --out "$DIR/prm" --max-steps "$PRM_STEPS" \
+    --batch-size 32 --learning-rate 5e-4 --save-steps 100
+
+# --- what it is worth: everybody on the same test questions ------------------------------------------------------------
+say "evaluation"
+cat > "$DIR/council.yaml" <<COUNCIL_FILE
+method: debate
+models: [$COUNCIL]
+settings: {debate_rounds: 1}
+sampling: {max_tokens: 160}
+COUNCIL_FILE
+$PLURIBUS evaluate "$STUDENT" "local/$DIR/rsft" "local/$DIR/da" "local/$DIR/teacher" "$DIR/council.yaml" \
+    --task "$TASK" --split test --limit "$TEST" --max-tokens 160 --out "$DIR/evaluation"
