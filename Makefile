@@ -11,7 +11,7 @@ export OMP_NUM_THREADS ?= 2
 $(VENV)/.demo: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) torch==2.13.0
-	$(PIP) -c constraints.txt -e '.[local]'
+	$(PIP) -c constraints.txt -e '.[local,train]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt

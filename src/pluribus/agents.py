@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Protocol
 
-from pluribus.backends import Backend, ModelSpec, Request, call_seed, services
+from pluribus.backends import Backend, ModelSpec, Request, call_seed, dialect_of
 from pluribus.errors import BackendError, ConfigError, failure
 from pluribus.personas import Persona
 from pluribus.prompts import STANDARD, Dialect, Peer, dialect, fragment, render
@@ -215,7 +215,7 @@ def _seat(
     settled: dict[str, Any] = {}
     for layer in (preset, own, seat_plan.sampling or {}, explicit):
         settled.update({key: value for key, value in layer.items() if value is not None})
-    name = seat_plan.prompts or prompts or services()[seat_plan.model.service].get("dialect", STANDARD)
+    name = seat_plan.prompts or prompts or dialect_of(seat_plan.model) or STANDARD
     return Seat(
         index=index,
         name=seat_plan.name or f"agent {index + 1}",

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Protocol
 
 from pluribus.errors import ConfigError, Refused, UnknownName
@@ -111,6 +112,32 @@ def aliases() -> Mapping[str, str]:
     table: dict[str, Any] = tomllib.loads((files(__package__) / "_services.toml").read_text("utf-8"))
     aliases: dict[str, str] = table["aliases"]
     return aliases
+
+
+def dialect_of(spec: ModelSpec) -> str | None:
+    """The prompts a model was made for: its service's, or those a trained model's folder names; None: the usual ones.
+
+    >>> dialect_of(ModelSpec("openai", "gpt-4o")), dialect_of(ModelSpec("zoo", "qwen"))
+    (None, 'zoo')
+    """
+    service = services()[spec.service]
+    if "dialect" in service:
+        return str(service["dialect"])
+    return trained_dialect(Path(spec.name)) if service["backend"] == "local" else None
+
+
+def trained_dialect(folder: Path) -> str | None:
+    """What `training.json` in a folder says of it; None where there is none."""
+    try:
+        found = json.loads((folder.expanduser() / TRAINED).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    named = found.get("dialect") if isinstance(found, dict) else None
+    return named if isinstance(named, str) else None
+
+
+TRAINED = "training.json"
+"""Beside the weights of a model that was trained here: what it was trained on."""
 
 
 def parse(model: str | Mapping[str, Any]) -> ModelSpec:

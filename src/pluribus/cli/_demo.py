@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pluribus import cli, stats
-from pluribus.cli import _screen
+from pluribus.cli import _demo_student, _screen
 from pluribus.config import make_config
 from pluribus.evaluate import Row
 from pluribus.run import RunResult, prepare, run
@@ -58,6 +58,13 @@ def go(questions: int, seed: int, home: Path | None) -> int:
         console.print(_table(arms, results, alone))
         console.print(_reading(arms, results, alone))
         _show_debate(store, results[-1], console)
+        before = next(r for arm, r in zip(arms, results, strict=True) if arm.title == _alone(_demo_student.STUDENT))
+
+        def ask(title: str, split: str, limit: int, options: dict[str, object]) -> RunResult:
+            return _go(store, Arm(title, options), split, limit, seed, console)
+
+        folder = Store.file(home).parent / "demo"
+        console.print(_demo_student.go(store, folder, console, ask, before, questions, seed))
         names = ", ".join(result.name for result in results[-2:])
     seconds = time.perf_counter() - started
     console.print(f"\n{seconds:.0f} s. Everything is stored: `pluribus show RUN`, e.g. {names}.")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pluribus import backends
 from pluribus.backends import aliases, parse, services
 from pluribus.backends._loading import _ONE_AT_A_TIME, load_config, load_words
 from pluribus.errors import UsageError
@@ -33,6 +34,18 @@ def path_of(model: str) -> str:
             hint="give a folder or a hub id, such as Qwen/Qwen3-0.6B",
         )
     return str(load("backends", "local")._path(parse(model)))
+
+
+def dialect_of(model: str) -> str | None:
+    """The prompts a student was made for; what is trained on it was asked in them, and so is the trained model.
+
+    >>> dialect_of("zoo/qwen"), dialect_of("Qwen/Qwen3-0.6B")
+    ('zoo', None)
+    """
+    if Path(model).expanduser().is_dir():
+        return backends.trained_dialect(Path(model))
+    named = aliases().get(model, model)
+    return backends.dialect_of(parse(named)) if named.partition("/")[0] in services() else None
 
 
 def _checked_folder(folder: Path) -> str:
@@ -159,7 +172,7 @@ def save(trainer: Any, tokenizer: Any, folder: Path, config: TrainConfig) -> Non
 def finished(folder: Path) -> dict[str, Any]:
     """What `training.json` of a folder says; empty where there is none."""
     try:
-        found = json.loads((folder / "training.json").read_text("utf-8"))
+        found = json.loads((folder / backends.TRAINED).read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pluribus.backends import TRAINED
 from pluribus.backends._batching import out_of_memory
 from pluribus.backends._loading import context_length, load_config
 from pluribus.codec import to_json
@@ -26,8 +27,6 @@ from pluribus.training._watch import check_weights
 from pluribus.training.config import TrainConfig
 
 CHECKPOINTS = "checkpoints"
-RECORD = "training.json"
-"""What was trained on what, beside the weights; there from the first step on."""
 SILENT = ("out", "logging_steps", "save_steps", "save_total_limit", "report_to", "resume", "nan_watch", "check_against")
 """Wishes that do not change the weights: a training goes on when one of them is another."""
 Progress = Callable[[int, int, Mapping[str, Any]], None]
@@ -207,9 +206,9 @@ def _plain(config: TrainConfig) -> dict[str, Any]:
 
 def _write(folder: Path, record: Mapping[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f".{RECORD}.{os.getpid()}"
+    part = folder / f".{TRAINED}.{os.getpid()}"
     part.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    part.replace(folder / RECORD)
+    part.replace(folder / TRAINED)
 
 
 def _last_checkpoint(folder: Path) -> Path | None:
@@ -335,7 +334,8 @@ def _end(folder: Path, mark: str, job: Job, done: Trained) -> None:
     record = {
         "fingerprint": mark, "state": "done", "kind": job.config.kind, "config": _plain(job.config), "result": result,
     }  # fmt: skip
-    _write(folder, {**record, "about": about})
+    dialect = _models.dialect_of(job.config.model)
+    _write(folder, {**record, **({"dialect": dialect} if dialect else {}), "about": about})
 
 
 def _trained(record: Mapping[str, Any]) -> Trained:
