@@ -52,8 +52,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verdicts": {"types", "errors"},
     "reward": {"types", "errors", "codec", "load", "agents", "consensus", "judges"},
     "prefer": {"types", "errors", "rows", "codec", "stats", "prompts", "consensus", "reward", "verdicts"},
-    "distil": {"types", "errors", "rows", "load", "codec", "answers", "steps", "contamination", "consensus", "diversity"}
-    | {"stats", "prompts", "label", "reward", "prefer", "verdicts"},
+    "distil": {"types", "errors", "rows", "load", "codec", "answers", "steps", "contamination", "consensus"}
+    | {"diversity", "stats", "prompts", "label", "reward", "prefer", "verdicts"},
     "training": {"types", "errors", "load", "codec", "config", "steps", "contamination", "stats", "answers", "metrics"}
     | {"objectives", "diversity", "embedders", "distil", "backends", "zoo", "rows", "prefer"},
     "evaluate": {"types", "errors", "answers", "solve", "decide", "label", "stats", "metrics", "diversity"},

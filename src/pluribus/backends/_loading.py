@@ -50,6 +50,8 @@ class Source:
     """None: the GPU where there is one, else the CPU."""
     dtype: str | None = None
     """None: bfloat16 on a GPU, float32 on the CPU."""
+    chat_template: str | None = None
+    """`on`: it must have one; `off`: messages are written as paragraphs; None: as the model has it."""
     head: str | None = None
     """`reward`: sequence classification with one output; `prm`: token classification that marks steps; None: a causal
     language model."""
@@ -246,12 +248,21 @@ def load_config(path: str, revision: str | None) -> Any:
 
 
 @lru_cache(maxsize=8)
-def load_words(path: str, revision: str | None) -> Words:
-    """The model's tokenizer. Kept, because prompts are counted before any model is loaded."""
+def load_words(path: str, revision: str | None, template: str | None = None) -> Words:
+    """The model's tokenizer. Kept, because prompts are counted before any model is loaded.
+
+    Args:
+        template: `off`: without its chat template; `on`: it must have one; None: as it comes.
+    """
     with _ONE_AT_A_TIME, _explained(path):
         from transformers import AutoTokenizer
 
-        return Words(AutoTokenizer.from_pretrained(path, revision=revision, local_files_only=_offline()))
+        tokenizer = AutoTokenizer.from_pretrained(path, revision=revision, local_files_only=_offline())
+    if template == "on" and tokenizer.chat_template is None:
+        raise UsageError(f"model {path!r} has no chat template", hint="drop chat_template: on")
+    if template == "off":
+        tokenizer.chat_template = None
+    return Words(tokenizer)
 
 
 def context_length(config: Any) -> int | None:

@@ -48,9 +48,10 @@ if TYPE_CHECKING:
     from pluribus.backends._batching import Batcher, Row
     from pluribus.backends._reading import Reader, Reading
 
-OPTIONS = ("adapter", "device", "dtype", "head", "logprobs", "max_batch", "quantization", "revision")
+OPTIONS = ("adapter", "chat_template", "device", "dtype", "head", "logprobs", "max_batch", "quantization", "revision")
 HEADS = tuple(OUTPUTS)
 QUANTIZATIONS = ("8bit", "4bit")
+TEMPLATES = ("on", "off")
 DTYPES = ("float32", "bfloat16", "float16")
 MAX_BATCH = 256
 
@@ -102,7 +103,7 @@ class LocalBackend:
 
     def count_tokens(self, text: str) -> int:
         """How many tokens of this model a text is. Reads its tokenizer only."""
-        return len(load_words(self._source.path, self._source.revision).encode(text))
+        return len(load_words(self._source.path, self._source.revision, self._source.chat_template).encode(text))
 
     async def complete(self, request: Request) -> Completion:
         began = time.perf_counter()
@@ -136,6 +137,7 @@ def _source(spec: ModelSpec) -> Source:
     options = {"max_batch": MAX_BATCH, **said}
     _one_of("quantization", options.get("quantization"), QUANTIZATIONS)
     _one_of("dtype", options.get("dtype"), DTYPES)
+    _one_of("chat_template", options.get("chat_template"), TEMPLATES)
     _one_of("head", options.get("head"), HEADS)
     if type(options["max_batch"]) is not int or options["max_batch"] < 1:
         raise ConfigError(f"max_batch is {options['max_batch']!r}", hint="write a whole number from 1")
@@ -202,7 +204,7 @@ class _Runner:
 
         self.form: StepForm | None = load_form(source) if source.head == PRM else None
         model = load_model(source)
-        self.words = load_words(source.path, source.revision)
+        self.words = load_words(source.path, source.revision, source.chat_template)
         self.context_length = context_length(model.config)
         self.head = source.head
         self.batcher: Batcher | None = None

@@ -2,7 +2,8 @@
 
 A member module has `FORM`, how its name is written; `OPTIONS`, the options it accepts; and
 `open(rest, options) -> RawEmbedder`. It turns a batch of texts into vectors and knows nothing of caches, duplicates
-and empty texts: `Embedder` does that for all members alike.
+and empty texts: `Embedder` does that for all members alike. One that reads tokens in their context has
+`tokens(texts) -> list[TokenVectors]` beside it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from pluribus.embedders._tokens import TokenVectors
 from pluribus.errors import ConfigError, DataError, UnknownName
 from pluribus.load import load, names
 
@@ -254,6 +256,40 @@ class Embedder:
         self.empty += int((rows_N == len(place)).sum())
         return unit_M_D[:-1] if len(place) == len(rows_N) else unit_M_D[rows_N]
 
+    @property
+    def contextual(self) -> bool:
+        """Whether `tokens` are the model's own, in their context; else they are words, each embedded alone."""
+        return hasattr(self._raw, "tokens")
+
+    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The tokens of each text, in order; the same text is read once, a blank one has none. They are not cached.
+
+        >>> (found,) = open_embedder("hashing[dimensions=64]").tokens(["two and two"])
+        >>> found.vectors_T_D.shape, found.ids_T[0] == found.ids_T[2]
+        ((3, 64), True)
+        """
+        readable = [_readable(text) for text in texts]
+        there = list(dict.fromkeys(text for text in readable if text.strip()))
+        read: Callable[[Sequence[str]], list[TokenVectors]] = getattr(self._raw, "tokens", self._words)
+        found = dict(zip(there, read(there), strict=True)) if there else {}
+        return [found[text] if text in found else _no_tokens() for text in readable]
+
+    def _words(self, texts: Sequence[str]) -> list[TokenVectors]:
+        import numpy as np
+
+        words = [text.split() for text in texts]
+        vocabulary = list(dict.fromkeys(word for text in words for word in text))
+        vectors_V_D = self(vocabulary).astype(np.float32)
+        place = {word: i for i, word in enumerate(vocabulary)}
+        return [
+            TokenVectors(
+                tuple(int.from_bytes(_digest(word)[:8], "big") for word in text),
+                vectors_V_D[[place[word] for word in text]],
+                (False,) * len(text),
+            )
+            for text in words
+        ]
+
     def _parts(self, texts: Sequence[str]) -> list[Part]:
         """Every text's vector: from the cache, else from the model, chunk by chunk, long texts first."""
         parts = self._known(texts)
@@ -314,6 +350,12 @@ def _readable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def _no_tokens() -> TokenVectors:
+    import numpy as np
+
+    return TokenVectors((), np.zeros((0, 1), np.float32), ())
 
 
 def _digest(text: str) -> bytes:

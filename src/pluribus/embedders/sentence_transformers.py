@@ -2,7 +2,8 @@
 
 Options: `trust_remote_code` for models that bring their own program, `revision`, `dtype` (bfloat16 halves the
 memory), `prompt` (a name the model's configuration knows), `device`, `batch`. A text longer than the model's window
-is read in several.
+is read in several. `layer` says which hidden layer the tokens' vectors of BERTScore come from; the texts' own vectors
+do not depend on it.
 
 Source: Reimers and Gurevych 2019, Sentence-BERT, arXiv 1908.10084.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pluribus.embedders import at_least_one, option
+from pluribus.embedders._tokens import Encoded, TokenVectors, read_tokens
 from pluribus.embedders._windows import embed_windows
 from pluribus.errors import ConfigError, MissingDependency
 
@@ -28,11 +30,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FORM = "sentence_transformers/MODEL"
-OPTIONS = ("batch", "device", "dtype", "prompt", "revision", "trust_remote_code")
+OPTIONS = ("batch", "device", "dtype", "layer", "prompt", "revision", "trust_remote_code")
 
 _DTYPES = ("float32", "float16", "bfloat16")
 _SAMPLE_BYTES = 1 << 20
 _CHUNK_BATCHES = 8
+_NO_END = 1_000_000
+"""A tokenizer that names more tokens than this does not know its model's length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ def open(rest: str, options: Mapping[str, str]) -> SentenceTransformers:
     if dtype not in _DTYPES:
         raise ConfigError(f"embedder option dtype is {dtype!r}; expected one of {', '.join(_DTYPES)}")
     option(options, "trust_remote_code", bool, False)
+    at_least_one(options, "layer", 1)
     batch = at_least_one(options, "batch", 32)
     return SentenceTransformers(_source(rest, options.get("revision")), {**options, "dtype": dtype}, batch)
 
@@ -88,6 +93,38 @@ class SentenceTransformers:
         self.windowed += windowed
         return vectors_B_D
 
+    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """A hidden layer's vector of every token; a `prompt` is not put before a text."""
+        model, encoder = self._model(), self._encoder()
+        tokenizer = model.tokenizer
+
+        def encode(text: str) -> Encoded:
+            found = tokenizer(text, truncation=False, verbose=False, return_special_tokens_mask=True)
+            return Encoded(tuple(found["input_ids"]), tuple(map(bool, found["special_tokens_mask"])))
+
+        found, windowed = read_tokens(
+            texts, count=self._count, limit=_window(model), encode=encode, model=encoder, layer=self._layer(encoder)
+        )
+        self.windowed += windowed
+        return found
+
+    def _layer(self, encoder: Any) -> int | None:
+        if "layer" not in self._options:
+            return None
+        layer, layers = at_least_one(self._options, "layer", 1), encoder.config.num_hidden_layers
+        if layer > layers:
+            raise ConfigError(f"embedder option layer is {layer}, and {self._source.path} has {layers} layers")
+        return layer
+
+    def _encoder(self) -> Any:
+        """The transformers model inside."""
+        encoder = getattr(self._model()[0], "auto_model", None)
+        if encoder is None:
+            raise ConfigError(
+                f"embedder sentence_transformers/{self._source.path} has no tokens in context", hint="take minilm"
+            )
+        return encoder
+
     def _model(self) -> Any:
         """The model, loaded once."""
         if self._loaded is None:
@@ -110,6 +147,12 @@ class SentenceTransformers:
             convert_to_numpy=True,
         )
         return np.asarray(vectors_B_D, np.float32)
+
+
+def _window(model: Any) -> int:
+    """Tokens the encoder has places for, as its tokenizer says; else those of a text."""
+    places, window = model.tokenizer.model_max_length, model.max_seq_length
+    return int(places if places < _NO_END or window is None else window)
 
 
 def _source(path: str, revision: str | None) -> Source:

@@ -4,7 +4,8 @@ A member has
 
 - `Settings`, a frozen dataclass of what can be varied, checked in `__post_init__` (ValueError);
 - `PROMPTS`, the prompts it uses; empty: it asks no chat model;
-- `MODEL`, what a seat's model is to be: `chat`, `scorer` (a sequence-classification head) or `none`;
+- `MODEL`, what a seat's model is to be: `chat`, `scorer` (a classification head) or `none`;
+- `HEAD` (default `reward`), of a `scorer`: the option `head` its model gets;
 - `RANGE`, the bounds its scores keep, (0, 1), or None where they have none;
 - `REREADS` (default False): in a later round it reads the others' reasons and judges again; the others are not asked;
 - `AGAIN` (default none): the prompts it uses then;

@@ -1,8 +1,8 @@
 """Scores with a process reward model: the chance that each step of a reply is good, brought to one number in [0, 1].
 
-The model (`local/FOLDER` of `pluribus train prm`) reads the question as the user's message and the reply step by step;
-nothing is generated. It cuts the reply as it was taught to. The steps' scores are in the opinion's notes. The model can
-not read reasons: in later rounds its opinion stands.
+The model (`local/FOLDER` of `pluribus train prm`) reads the question as it is asked for an answer, as in the rows that
+`pluribus distil --view steps` writes, and the reply step by step; nothing is generated. It cuts the reply as it was
+taught to. The steps' scores are in the opinion's notes. It can not read reasons: in later rounds its opinion stands.
 
 Source: product and minimum of the steps, Lightman et al. 2023, arXiv 2305.20050; minimum, Wang et al. 2023, arXiv
 2312.08935; last step, Snell et al. 2024, arXiv 2408.03314.
@@ -19,7 +19,7 @@ from pluribus.judges import Candidate, Juror, Opinion
 from pluribus.judges._asking import seated, why
 from pluribus.types import Failure
 
-PROMPTS = ("reward_model",)
+PROMPTS = ("prm",)
 MODEL = "scorer"
 HEAD = "prm"
 RANGE = (0.0, 1.0)
@@ -38,7 +38,7 @@ async def judge_all(juror: Juror, candidates: Sequence[Candidate]) -> list[Opini
 
 
 async def _opinion(juror: Juror, text: str) -> Opinion:
-    turn = await seated(juror).speak("reward_model", role="reward", round=juror.round, answer=text)
+    turn = await seated(juror).speak("prm", role="reward", round=juror.round, answer=text)
     if turn.completion is None:
         return Opinion(None, turns=(turn,), failure=why(turn))
     scores = turn.completion.scores or {}

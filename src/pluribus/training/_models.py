@@ -58,15 +58,16 @@ def _checked_folder(folder: Path) -> str:
     raise UsageError(f"model folder {str(folder)!r} has no config.json", hint="give the folder that holds the weights")
 
 
-def tokenizer_of(path: str) -> Any:
+def tokenizer_of(path: str, *, template: bool = True) -> Any:
     """The student's tokenizer, of its own: a trainer changes it.
 
-    Raises UsageError where it has no chat template: its rows are conversations.
+    Args:
+        template: whether the rows are conversations; UsageError then, where it has no chat template.
     """
     import copy
 
     tokenizer = copy.deepcopy(load_words(path, None).tokenizer)
-    if tokenizer.chat_template is None:
+    if template and tokenizer.chat_template is None:
         raise UsageError(
             f"the tokenizer of {path!r} has no chat template, and the rows are conversations",
             hint="take an instruction-tuned model, or save a chat_template.jinja beside the tokenizer",

@@ -78,7 +78,8 @@ def prepare(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]]) 
     rows = kind.read(Path(config.data))
     eval_rows = kind.read(Path(config.eval_data)) if config.eval_data is not None else None
     check_unseen(config.data, rows, unseen)
-    return Job(config, path, _models.tokenizer_of(path), rows, eval_rows, _longest(config, path))
+    tokenizer = _models.tokenizer_of(path, template=config.kind != "prm")
+    return Job(config, path, tokenizer, rows, eval_rows, _longest(config, path))
 
 
 @contextmanager
