@@ -307,8 +307,8 @@ def _weights(config: TrainConfig, shape: Shape, setup: Setup, learned: int) -> f
 
 def _copies(config: TrainConfig, setup: Setup, body: int) -> float:
     """Autocast's bfloat16 copies of float32 weights."""
-    plain = config.lora is None and setup.sharding == "none"
-    return 2.0 * body if setup.bf16 and plain else 0.0
+    frozen = config.lora is not None or (config.kind == "prm" and config.prm.fix_llm)  # copies of these are not kept
+    return 2.0 * body if setup.bf16 and setup.sharding == "none" and not frozen else 0.0
 
 
 def _gathered(shape: Shape, setup: Setup) -> float:
@@ -386,6 +386,28 @@ def _projection(config: TrainConfig, shape: Shape, setup: Setup) -> float:
     return tile + (4.0 * shape.embedding if config.lora is None else 0.0)
 
 
+def gpu_hours(
+    shape: Shape, tokens: float, config: TrainConfig, peak_tflops: float = 989.0, share: float = 0.3
+) -> float:
+    """Hours of one GPU for a training: 6 P tokens operations, 8 P tokens with checkpointing, whose forward pass is done
+    twice, and 2 P tokens more for DPO's reference.
+
+    Args:
+        tokens: in all epochs, prompts included; both replies of a preference.
+        peak_tflops: of the GPU, 10¹² operations per second; 989: an H100 in bfloat16.
+        share: of the peak that is reached, an assumption.
+
+    >>> from pluribus.training.config import make_training
+    >>> config = make_training({"kind": "sft", "model": "m", "data": "d", "out": "o", "gradient_checkpointing": True})
+    >>> round(gpu_hours(QWEN3_8B, 20e6, config), 1)
+    1.2
+
+    Source: Kaplan et al. 2020, arXiv 2001.08361, section 2.1.
+    """
+    passes = (8 if config.gradient_checkpointing else 6) + (2 if config.kind == "dpo" and config.lora is None else 0)
+    return passes * shape.parameters * tokens / (peak_tflops * 1e12 * share) / 3600
+
+
 # --- before a training -----------------------------------------------------------------------------------------------
 
 
@@ -425,7 +447,7 @@ def _advice(config: TrainConfig, shape: Shape, setup: Setup, there_gb: float) ->
         needed = estimate(now, shape, setup)
         if needed.verdict(there_gb) != "too large":
             return f"{', '.join(said)} would need about {needed.total:.1f} GB"
-    many = "more devices with recipes/accelerate/fsdp2.yaml or zero3.yaml, " if setup.device == "cuda" else ""
+    many = "more devices with recipes/accelerate/fsdp.yaml or zero3.yaml, " if setup.device == "cuda" else ""
     return f"even {', '.join(said)} would not suffice: take {many}a smaller model, or a smaller max_length"
 
 
