@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +97,10 @@ def student(config: TrainConfig, path: str, cls: Any, **options: Any) -> Any:
     if config.quantization is not None:
         options["quantization_config"] = _bits(config)
     try:
-        with _ONE_AT_A_TIME:
-            model, found = cls.from_pretrained(path, dtype=dtype, output_loading_info=True, **options)
+        with _ONE_AT_A_TIME, _unsaid():
+            model, found = cls.from_pretrained(
+                path, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **options
+            )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
         raise UsageError(
             f"model {path!r} ({wanted.model_type}) can not be trained here: {_line(error)}",
@@ -104,6 +108,19 @@ def student(config: TrainConfig, path: str, cls: Any, **options: Any) -> Any:
         ) from error
     _check_weights(path, found)
     return model.train()
+
+
+@contextmanager
+def _unsaid() -> Iterator[None]:
+    """Without transformers' own report of what is missing: `_check_weights` says it in a line."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
 
 
 def _check_weights(path: str, found: Any) -> None:

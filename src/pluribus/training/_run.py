@@ -73,6 +73,7 @@ def run(
 def prepare(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]]) -> Job:
     """Everything that can be checked before weights are read."""
     _check_packages(config)
+    _check_merge(config)
     kind = load("training", config.kind)
     path = _models.path_of(config.model)
     rows = kind.read(Path(config.data))
@@ -85,9 +86,11 @@ def prepare(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]]) 
 @contextmanager
 def _one_by_one() -> Iterator[None]:
     """Of several processes the first goes first."""
+    import torch
     from accelerate import PartialState
 
-    with PartialState().main_process_first():  # type: ignore[no-untyped-call]  # accelerate leaves it untyped
+    state = PartialState(cpu=not torch.cuda.is_available())
+    with state.main_process_first():
         yield
 
 
@@ -141,6 +144,15 @@ def _check_packages(config: TrainConfig) -> None:
         raise ConfigError(
             f"report_to is {config.report_to}, and that package is not installed",
             hint=f"install it with: pip install {config.report_to}; or say none",
+        )
+
+
+def _check_merge(config: TrainConfig) -> None:
+    sharding = memory.sharding_of(os.environ)
+    if config.lora is not None and config.lora.merge and not config.quantization and sharding in ("fsdp", "zero3"):
+        raise ConfigError(
+            f"lora.merge: an adapter can not be added to weights that {sharding} spreads over devices",
+            hint="say --set lora.merge=false, and ask it as {model: local/BASE, adapter: FOLDER}",
         )
 
 

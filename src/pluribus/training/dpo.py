@@ -28,14 +28,15 @@ def trainer(job: Job) -> Any:
     from trl.trainer.dpo_trainer import DPOTrainer
 
     wishes = job.config.dpo
-    model = job.student(AutoModelForCausalLM)
+    # before the model: DeepSpeed spreads weights while they are read only once it was told so
+    args = DPOConfig(
+        **arguments(job.config), max_length=job.max_length, beta=wishes.beta, loss_type=[wishes.loss],
+        label_smoothing=wishes.label_smoothing,
+    )  # fmt: skip
     return watched(DPOTrainer)(
-        model=model,
+        model=job.student(AutoModelForCausalLM),
         ref_model=None if job.config.lora is not None else job.student(AutoModelForCausalLM).eval(),
-        args=DPOConfig(
-            **arguments(job.config), max_length=job.max_length, beta=wishes.beta, loss_type=[wishes.loss],
-            label_smoothing=wishes.label_smoothing,
-        ),
+        args=args,
         train_dataset=dataset(job.rows, COLUMNS),
         eval_dataset=dataset(job.eval_rows, COLUMNS),
         processing_class=job.tokenizer,

@@ -26,12 +26,13 @@ def trainer(job: Job) -> Any:
     from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
 
-    config = job.config
+    # before the model: DeepSpeed spreads weights while they are read only once it was told so
+    args = SFTConfig(
+        **arguments(job.config), max_length=job.max_length, packing=job.config.sft.packing, completion_only_loss=True
+    )
     return watched(SFTTrainer)(
         model=job.student(AutoModelForCausalLM),
-        args=SFTConfig(
-            **arguments(config), max_length=job.max_length, packing=config.sft.packing, completion_only_loss=True
-        ),
+        args=args,
         train_dataset=dataset(job.rows, COLUMNS),
         eval_dataset=dataset(job.eval_rows, COLUMNS),
         processing_class=job.tokenizer,
