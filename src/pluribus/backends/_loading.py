@@ -177,7 +177,7 @@ def _beside(place: str, revision: str | None) -> Path | None:
         file = Path(place) / STEP_FORM
         return file if file.is_file() else None
     with _ONE_AT_A_TIME, _explained(place):
-        from transformers.utils import cached_file
+        from transformers.utils.hub import cached_file
 
         name = cached_file(
             place, STEP_FORM, revision=revision, local_files_only=_offline(),

@@ -21,11 +21,12 @@ projection is linear, learns, and is saved; nothing is dropped out before the he
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from transformers import Trainer, TrainerCallback
@@ -113,14 +114,13 @@ def _model(job: Job) -> StepModel:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without transformers' report that the new head is new."""
-    from transformers.utils import logging
-
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
+    log = logging.getLogger("transformers")
+    before = log.level
+    log.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logging.set_verbosity(before)
+        log.setLevel(before)
 
 
 def _without_dropout(model: Any) -> None:
@@ -142,7 +142,7 @@ class StepTrainer(Trainer):
     loss_is_scaled_for_ga = True
 
     def __init__(self, *, form: StepForm, counts: Counts, contrast: float, **rest: Any) -> None:
-        super().__init__(**rest, data_collator=collate, compute_metrics=self._measures, callbacks=[_Begins(self)])  # type: ignore[arg-type]  # the rows are no dictionaries
+        super().__init__(**rest, data_collator=collate, compute_metrics=self._measures, callbacks=[_Begins(self)])
         self.form, self.counts, self.contrast = form, counts, contrast
         self._anchors: torch.Tensor | None = None
         self._order: QuestionOrder | None = None
@@ -150,16 +150,16 @@ class StepTrainer(Trainer):
     # --- batches ---
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
-        rows: Sequence[Marked] = self.train_dataset if train_dataset is None else train_dataset
+        rows = cast("Sequence[Marked]", self.train_dataset if train_dataset is None else train_dataset)
         batch = self.args.per_device_train_batch_size
         self._order = QuestionOrder([row.question for row in rows], batch, self.args.seed)
         return self._order
 
-    def _run_epoch(self, **wishes: Any) -> None:
+    def _run_epoch(self, model: Any, epoch: int, *rest: Any, **named: Any) -> Any:
         """Tells the order its epoch: accelerate does not, where a training of several processes goes on."""
         if self._order is not None:
-            self._order.set_epoch(wishes["epoch"])
-        super()._run_epoch(**wishes)
+            self._order.set_epoch(epoch)
+        return super()._run_epoch(model, epoch, *rest, **named)  # type: ignore[no-untyped-call]  # its own is untyped
 
     def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: torch.device) -> Any:
         """The batches of one optimiser step, and how many marked places they hold; the anchors are counted beside."""
@@ -176,7 +176,7 @@ class StepTrainer(Trainer):
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         found = model(**inputs)
-        learning = self.model.training and num_items_in_batch is not None
+        learning = model.training and num_items_in_batch is not None
         marks = num_items_in_batch if learning else (inputs["labels"] != IGNORED).sum()
         count = self._anchors if learning and self._anchors is not None else anchors(inputs)
         loss = found["marks"] / marks
@@ -189,7 +189,7 @@ class StepTrainer(Trainer):
     # --- what is measured ---
 
     def _measures(self, found: Any) -> dict[str, float]:
-        rows: Sequence[Marked] = self.eval_dataset
+        rows = cast("Sequence[Marked]", self.eval_dataset)
         good_N_S = [
             torch.from_numpy(margin_W[list(row.places)]).double().sigmoid().tolist()
             for margin_W, row in zip(found.predictions, rows, strict=True)
@@ -206,7 +206,7 @@ class StepTrainer(Trainer):
         model: StepModel = self.accelerator.unwrap_model(self.model)
         model.write(folder, state_dict)
         write_form(self.form, folder)
-        self.processing_class.save_pretrained(folder)
+        cast("Any", self.processing_class).save_pretrained(folder)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         if self.is_fsdp_enabled:
