@@ -266,3 +266,11 @@ def test_the_longest_row_is_found(kind: str) -> None:
     longer[5][one] = (longer[5][one] * 40) if kind == "prm" else [{"role": "assistant", "content": "7 + 1 = 8. " * 60}]
     assert 40 < found < 200 < longest(longer, tokenizer)
     assert longest(longer, tokenizer, max_length=128) == 128
+
+
+def test_rows_of_whole_solutions_and_a_tokenizer_without_a_template() -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(zoo.folder("qwen"))
+    found = [{"prompt": "1 + 1?", "solution": "1 + 1 = 2. " * 9, "correct": True}]
+    templated = longest(found, tokenizer)
+    tokenizer.chat_template = None
+    assert 30 < longest(found, tokenizer) < templated

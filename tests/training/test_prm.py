@@ -97,7 +97,7 @@ def same(one: Any, other: Any, but: str = "-") -> bool:
 @pytest.fixture(scope="module")
 def learned(data: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Trained:
     out = tmp_path_factory.mktemp("learned") / "prm"
-    more = {"max_steps": 20, "learning_rate": 3e-3, "weight_decay": 0.1, "scheduler": "cosine"}
+    more = {"max_steps": 24, "learning_rate": 3e-3, "weight_decay": 0.1, "scheduler": "cosine"}
     return train(make_training(wishes(data["some"], out, **more, eval_data=str(data["some"]))))
 
 
@@ -106,7 +106,7 @@ def test_it_learns_which_steps_are_good_and_picks_the_right_replies(learned: Tra
     assert said["eval_auroc"] > 0.9 and said["eval_accuracy"] > said["eval_share_good"]
     assert said["eval_best_of_n"] > 0.75 > said["eval_mean_of_n"] == 0.5 and said["eval_oracle_of_n"] == 1.0
     losses = [entry["loss"] for entry in learned.log if "loss" in entry]
-    assert len(losses) == 20 and sum(losses[-4:]) < 0.7 * sum(losses[:4])
+    assert len(losses) == 24 and sum(losses[-4:]) < 0.7 * sum(losses[:4])
 
 
 def test_it_says_what_it_learned_from(learned: Trained) -> None:

@@ -274,9 +274,11 @@ def context_length(config: Any) -> int | None:
 @contextmanager
 def _explained(path: str) -> Iterator[None]:
     """Turns what transformers and the hub raise for what is not there into one line that says what to do."""
+    from huggingface_hub.errors import StrictDataclassError
+
     try:
         yield
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, StrictDataclassError) as error:
         first = str(error).strip().splitlines()[0]
         hint = "check the name, the revision and the network; a private model needs HF_TOKEN"
         if _offline():

@@ -24,6 +24,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import nlargest
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -528,17 +529,31 @@ def longest(rows: Iterable[Mapping[str, Any]], tokenizer: Any, max_length: int |
         tokenizer: of `transformers`, with a chat template.
         max_length: tokens; None: no cut.
     """
-    texts = sorted((text for row in rows for text in _texts(row, tokenizer)), key=len, reverse=True)[:look]
+    most_said = nlargest(look, rows, key=_letters)
+    texts = [text for row in most_said for text in _texts(row, tokenizer)]
     most = max((len(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts), default=0)
     return most if max_length is None else min(most, max_length)
 
 
+def _letters(row: Mapping[str, Any]) -> int:
+    """About how long a row is, without rendering it; of two replies the longer one counts."""
+    if "completions" in row:
+        return len(row["prompt"]) + sum(map(len, row["completions"]))
+    asked = sum(len(one["content"]) for one in row["prompt"])
+    said = (row[name] for name in ("completion", "chosen", "rejected") if name in row)
+    return asked + max(sum(len(one["content"]) for one in reply) for reply in said)
+
+
 def _texts(row: Mapping[str, Any], tokenizer: Any) -> list[str]:
     """The conversations of a row, as rendered: one, or a preference's two."""
-    if "completions" in row:
-        asked = [{"role": "user", "content": row["prompt"]}]
-        # a separator behind each step is about as long as a line's end
-        said = [{"role": "assistant", "content": "\n".join(row["completions"])}]
-        return [tokenizer.apply_chat_template(asked + said, tokenize=False)]
-    replies = [row[name] for name in ("completion", "chosen", "rejected") if name in row]
-    return [tokenizer.apply_chat_template([*row["prompt"], *reply], tokenize=False) for reply in replies]
+    prompt = row["prompt"] if not isinstance(row["prompt"], str) else [{"role": "user", "content": row["prompt"]}]
+    replies = [row[name] for name in ("completion", "chosen", "rejected") if name in row] or [_reply(row)]
+    if tokenizer.chat_template is None:
+        return ["\n\n".join(message["content"] for message in [*prompt, *reply]) for reply in replies]
+    return [tokenizer.apply_chat_template([*prompt, *reply], tokenize=False) for reply in replies]
+
+
+def _reply(row: Mapping[str, Any]) -> list[dict[str, str]]:
+    """A row of steps: what stands behind each step is about as long as a line's end."""
+    said = "\n".join(row["completions"]) if "completions" in row else row["solution"]
+    return [{"role": "assistant", "content": said}]

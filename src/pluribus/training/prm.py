@@ -56,13 +56,15 @@ def trainer(job: Job) -> Any:
     words = Words(job.tokenizer)
     rows, counts = mark_rows(job.rows, words, form, config.data)
     eval_rows = mark_rows(job.eval_rows, words, form, str(config.eval_data))[0] if job.eval_rows is not None else None
+    # before the model: DeepSpeed spreads weights while they are read only once it was told so
+    args = TrainingArguments(**arguments(config), remove_unused_columns=False, label_names=["labels"])
     set_seed(config.seed)  # a new head and a new projection are drawn
     return watched(StepTrainer)(
         form=form,
         counts=counts,
         contrast=wishes.contrast,
         model=_model(job),
-        args=TrainingArguments(**arguments(config), remove_unused_columns=False, label_names=["labels"]),
+        args=args,
         train_dataset=rows,
         eval_dataset=eval_rows,
         processing_class=job.tokenizer,
