@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from pathlib import Path
@@ -162,9 +162,9 @@ def _shape(get: Callable[[str], Any]) -> Shape:
 
 
 def _biases(get: Callable[[str], Any], heads: int, kv_heads: int, dim: int, intermediate: int) -> int:
-    keys = (heads + 2 * kv_heads) * dim
-    attention = keys if get("model_type") == "qwen2" else (keys + get("hidden_size")) * bool(get("attention_bias"))
-    return attention + (2 * intermediate + get("hidden_size")) * bool(get("mlp_bias"))
+    keys, hidden = (heads + 2 * kv_heads) * dim, int(get("hidden_size"))
+    attention = keys if get("model_type") == "qwen2" else (keys + hidden) * bool(get("attention_bias"))
+    return attention + (2 * intermediate + hidden) * bool(get("mlp_bias"))
 
 
 def shape_of(config: Any) -> Shape:
@@ -189,7 +189,7 @@ def _count(config: Any) -> int:
     from transformers import AutoModelForCausalLM
 
     with torch.device("meta"):
-        model: Any = AutoModelForCausalLM.from_config(config)
+        model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]  # transformers leaves it untyped
     return sum(value.numel() for value in model.parameters())
 
 
@@ -503,7 +503,7 @@ def available_gb(device: str) -> float:
         import torch
 
         return torch.cuda.mem_get_info()[0] / GB
-    import psutil
+    import psutil  # type: ignore[import-untyped]  # comes without types
 
     return min(float(psutil.virtual_memory().available), _container()) / GB
 
@@ -526,34 +526,35 @@ def longest(rows: Iterable[Mapping[str, Any]], tokenizer: Any, max_length: int |
 
     Args:
         rows: demonstrations, preferences or steps.
-        tokenizer: of `transformers`, with a chat template.
+        tokenizer: of `transformers`.
         max_length: tokens; None: no cut.
     """
-    most_said = nlargest(look, rows, key=_letters)
-    texts = [text for row in most_said for text in _texts(row, tokenizer)]
+    most_said = nlargest(look, map(_conversations, rows), key=_letters)
+    texts = [_rendered(messages, tokenizer) for row in most_said for messages in row]
     most = max((len(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts), default=0)
     return most if max_length is None else min(most, max_length)
 
 
-def _letters(row: Mapping[str, Any]) -> int:
-    """About how long a row is, without rendering it; of two replies the longer one counts."""
-    if "completions" in row:
-        return len(row["prompt"]) + sum(map(len, row["completions"]))
-    asked = sum(len(one["content"]) for one in row["prompt"])
-    said = (row[name] for name in ("completion", "chosen", "rejected") if name in row)
-    return asked + max(sum(len(one["content"]) for one in reply) for reply in said)
-
-
-def _texts(row: Mapping[str, Any], tokenizer: Any) -> list[str]:
-    """The conversations of a row, as rendered: one, or a preference's two."""
+def _conversations(row: Mapping[str, Any]) -> list[list[Mapping[str, str]]]:
+    """A row's conversations: one, or a preference's two."""
     prompt = row["prompt"] if not isinstance(row["prompt"], str) else [{"role": "user", "content": row["prompt"]}]
     replies = [row[name] for name in ("completion", "chosen", "rejected") if name in row] or [_reply(row)]
-    if tokenizer.chat_template is None:
-        return ["\n\n".join(message["content"] for message in [*prompt, *reply]) for reply in replies]
-    return [tokenizer.apply_chat_template([*prompt, *reply], tokenize=False) for reply in replies]
+    return [[*prompt, *reply] for reply in replies]
 
 
 def _reply(row: Mapping[str, Any]) -> list[dict[str, str]]:
     """A row of steps: what stands behind each step is about as long as a line's end."""
     said = "\n".join(row["completions"]) if "completions" in row else row["solution"]
     return [{"role": "assistant", "content": said}]
+
+
+def _letters(conversations: Sequence[Sequence[Mapping[str, str]]]) -> int:
+    """About how long a row is, without rendering it; of two replies the longer one counts."""
+    return max(sum(len(message["content"]) for message in messages) for messages in conversations)
+
+
+def _rendered(messages: Sequence[Mapping[str, str]], tokenizer: Any) -> str:
+    if tokenizer.chat_template is None:
+        return "\n\n".join(message["content"] for message in messages)
+    text: str = tokenizer.apply_chat_template(messages, tokenize=False)
+    return text
