@@ -27,7 +27,6 @@ from pluribus.prefer import (
     By,
     Learn,
     Preferred,
-    Row,
     Weighed,
     accuracy,
     bases,
@@ -38,6 +37,7 @@ from pluribus.prefer import (
     read_rows,
     rows,
 )
+from pluribus.rows import Row
 from pluribus.store import Store
 from pluribus.store.files import write_line, writing
 from pluribus.types import Preference, Question, Side

@@ -17,8 +17,9 @@ from pluribus.codec import plain
 from pluribus.distilling import rewarded_of, seat_of
 from pluribus.errors import ConfigError, DataError
 from pluribus.judging import JUDGEMENT, Rewarded, verdicts
-from pluribus.prefer import OPTIONAL, Item, Row, numbered_rows
+from pluribus.prefer import OPTIONAL, Item, numbered_rows
 from pluribus.reward import pair_id
+from pluribus.rows import Row
 from pluribus.store import Store
 from pluribus.types import Judgement, Question, Reward, Seat, Turn, Verdict
 

@@ -87,7 +87,7 @@ def prepare(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]]) 
 def _one_by_one() -> Iterator[None]:
     """Of several processes the first goes first."""
     import torch
-    from accelerate import PartialState
+    from accelerate import PartialState  # type: ignore[import-untyped]  # it has no stubs
 
     state = PartialState(cpu=not torch.cuda.is_available())
     with state.main_process_first():
