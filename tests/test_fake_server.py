@@ -105,7 +105,7 @@ def test_log_probabilities_have_the_shape_of_openai_and_vllm() -> None:
     asked = {"messages": [{"role": "user", "content": "is it?"}, said], "prompt_logprobs": 1, "max_tokens": 1}
     with FakeServer(answers="constant", text="Yes indeed") as server:
         choice = json.loads(post(server.url, logprobs=True, top_logprobs=2)[2])["choices"][0]
-        given = json.loads(post(server.url, continue_final_message=True, **asked)[2])
+        given = json.loads(post(server.url, continue_final_message=True, add_generation_prompt=False, **asked)[2])
         closed = json.loads(post(server.url, **asked)[2])
     first, second = choice["logprobs"]["content"]
     assert (first["token"], second["token"], len(first["top_logprobs"])) == ("Yes", "indeed", 2)

@@ -33,10 +33,15 @@ def test_the_demo_measures_every_arm_and_stores_it(tmp_path: Path) -> None:
         runs = [reload(store, listed.id) for listed in store.runs()]
     methods = [result.table.method for result in runs]
     assert sorted(set(methods)) == ["debate", "self_consistency", "single", "vote"]
-    assert methods.count("debate") == 3
     assert all(result.score.failed == 0 and len(result.rows) == result.asked for result in runs)
-    equal_calls = [result.score.calls for result in runs if result.table.method in ("debate", "self_consistency")]
+    tested = [result for result in runs if result.asked == 20]
+    assert [result.table.method for result in tested].count("debate") == 3 and methods.count("debate") == 4
+    equal_calls = [result.score.calls for result in tested if result.table.method in ("debate", "self_consistency")]
     assert set(equal_calls) == {8 * 20}
+    (student,) = (tmp_path / "demo").glob("*/student")
+    assert "Many into one: qwen alone" in done.stdout and (student / "model.safetensors").is_file()
+    asked = [result.table.seats[0] for result in tested if str(student) in result.table.seats[0].model]
+    assert [seat.dialect for seat in asked] == ["zoo"]
 
 
 def test_the_python_door_asks_and_runs(tmp_path: Path) -> None:

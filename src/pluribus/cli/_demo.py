@@ -30,6 +30,7 @@ TASK = "sums"
 CALLS = 8
 """Calls per question of every council and control."""
 DEV_QUESTIONS = 120
+"""At most; three for each test question."""
 CONTEXT_TOKENS = 160
 """Longest reply of a zoo model; its solutions take about 50."""
 
@@ -47,9 +48,10 @@ def go(questions: int, seed: int, home: Path | None) -> int:
     console = _screen.out()
     started = time.perf_counter()
     with Store.open(home) as store:
-        best = _best_member(store, seed, console)
+        dev = min(DEV_QUESTIONS, 3 * questions)
+        best = _best_member(store, dev, seed, console)
         console.print(
-            f"\nThe best member on {DEV_QUESTIONS} development questions is [bold]{best}[/]. "
+            f"\nThe best member on {dev} development questions is [bold]{best}[/]. "
             f"Now {questions} test questions, everybody the same ones:\n"
         )
         arms = _arms(best)
@@ -96,9 +98,9 @@ def _arms(best: str) -> list[Arm]:
     ]  # fmt: skip
 
 
-def _best_member(store: Store, seed: int, console: Console) -> str:
+def _best_member(store: Store, questions: int, seed: int, console: Console) -> str:
     arms = {n: Arm(f"{n} (development)", {"method": "single", "models": [f"zoo/{n}"]}) for n in members()}
-    values = {n: _go(store, arm, "dev", DEV_QUESTIONS, seed, console).score.value or 0.0 for n, arm in arms.items()}
+    values = {n: _go(store, arm, "dev", questions, seed, console).score.value or 0.0 for n, arm in arms.items()}
     return max(values, key=lambda name: values[name])
 
 
