@@ -16,14 +16,15 @@ TASK=${TASK:-sums}
 TRAIN=${TRAIN:-1200}     # questions the council debates
 TEST=${TEST:-1000}       # questions everybody is measured on; never trained on
 STEPS=${STEPS:-150}      # optimiser steps of each student
-PRM_STEPS=${PRM_STEPS:-200}
+PRM_STEPS=${PRM_STEPS:-600}
+PICKED=${PICKED:-200}    # questions on which the process reward model picks among 8 draws
 STUDENT=${STUDENT:-zoo/qwen}
 COUNCIL=${COUNCIL:-zoo/gemma,zoo/olmo,zoo/phi}
 TEACHER=${TEACHER:-zoo/gemma}
 CALLS=6                  # of the council: three seats, twice each
 
 export PLURIBUS_HOME="$DIR/workspace"
-export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"  # models this small lose more by waiting for a second thread than they gain
 mkdir -p "$DIR"
 
 say() { printf '\n== %s\n' "$*" >&2; }
@@ -58,9 +59,9 @@ for arm in rsft da teacher; do
 done
 say "process reward model"
 $PLURIBUS train prm --model "$STUDENT" --data "$DIR/steps.jsonl" --out "$DIR/prm" --max-steps "$PRM_STEPS" \
-    --batch-size 32 --learning-rate 5e-4 --save-steps 100
+    --batch-size 32 --learning-rate 2e-3 --scheduler cosine --save-steps 100 --set prm.contrast=0
 
-# --- what it is worth: everybody on the same test questions ------------------------------------------------------------
+# --- what it is worth: everybody on the same test questions, the single teacher's student as the control ----------------
 say "evaluation"
 cat > "$DIR/council.yaml" <<COUNCIL_FILE
 method: debate
@@ -70,3 +71,16 @@ sampling: {max_tokens: 160}
 COUNCIL_FILE
 $PLURIBUS evaluate "$STUDENT" "local/$DIR/rsft" "local/$DIR/da" "local/$DIR/teacher" "$DIR/council.yaml" \
     --task "$TASK" --split test --limit "$TEST" --max-tokens 160 --out "$DIR/evaluation"
+
+say "the best of 8 draws of $STUDENT, picked by the process reward model"
+DRAWS=$($PLURIBUS run --task "$TASK" --split test --limit "$PICKED" --method vote --num-agents 8 \
+    --agent-models "$STUDENT" --max-tokens 160 --json | name)
+cat > "$DIR/judges.yaml" <<JUDGES_FILE
+judges: [{role: verifier, kind: prm, model: "local/$DIR/prm", prompts: zoo, settings: {aggregate: min}}]
+normalise: none
+JUDGES_FILE
+$PLURIBUS reward "$DRAWS" --judges "$DIR/judges.yaml" --out "$DIR/picked"
+
+say "report"
+$PLURIBUS report "$DEBATE" "$DRAWS" --out "$DIR/report" --title "Many into one: $TASK"
+printf '\n%s\n' "$DIR/evaluation/table.csv, $DIR/report/report.html" >&2

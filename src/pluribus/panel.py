@@ -6,6 +6,7 @@ Runs of the workspace, histories and logs of other codes all become panels; what
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -227,16 +228,30 @@ def _reads(question: Question, transcript: Transcript, row: Row, draws: _Draws) 
     return found
 
 
+_WEIGHTS = re.compile(r"\[weights=[0-9a-f-]+\]|,weights=[0-9a-f-]+(?=\])")
+
+
+def bare_name(model: str) -> str:
+    """A model's name without what lay in its folder, for a table.
+
+    >>> bare_name("local/student[weights=0a1b2c3d]"), bare_name("local/student[dtype=float16,weights=0a1b2c3d]")
+    ('local/student', 'local/student[dtype=float16]')
+    """
+    return _WEIGHTS.sub("", model)
+
+
 def short_name(model: str) -> str:
     """A model's name for a table or a sentence: what follows a file's `#`, else service and last part of the path.
 
     >>> short_name("replay/data/outputs.jsonl.gz#small"), short_name("vllm/Qwen/Qwen3-8B@http://host/v1")
     ('small', 'vllm/Qwen3-8B')
+    >>> short_name("local/out/student[weights=0a1b2c3d]")
+    'local/student'
     """
     _, hash_sign, recorded = model.rpartition("#")
     if hash_sign:
         return recorded
-    service, _, name = model.partition("@http")[0].partition("/")
+    service, _, name = bare_name(model.partition("@http")[0]).partition("/")
     return f"{service}/{name.rstrip('/').rpartition('/')[2]}" if name else service
 
 

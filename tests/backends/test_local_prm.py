@@ -78,13 +78,13 @@ async def trouble(model: dict[str, Any], request: Request) -> str:
     return str(found)
 
 
-def alone(path: str, parts: Sequence[str], separator: str) -> tuple[list[float], int]:
+def alone(path: str, parts: Sequence[str], separator: str, join: str) -> tuple[list[float], int]:
     """P(good) behind each step, by the model itself on one row; and the row's length."""
     model = transformers.AutoModelForTokenClassification.from_pretrained(path).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
     ids, places = tokenizer(PROMPT, add_special_tokens=False)["input_ids"], []
-    for part in parts:
-        for text in (part, separator):
+    for number, part in enumerate(parts):
+        for text in (join * (number > 0) + part, separator):
             ids = ids + tokenizer(text, add_special_tokens=False)["input_ids"]
         places.append(len(ids) - 1)
     with torch.inference_mode():
@@ -94,12 +94,14 @@ def alone(path: str, parts: Sequence[str], separator: str) -> tuple[list[float],
 
 
 @pytest.mark.parametrize("family", ["Qwen3", "Llama", "GPTNeoX"])
-@pytest.mark.parametrize("separator", ["\n", "\n\n+"])
-async def test_each_step_has_the_heads_probability_in_any_batch(family: str, separator: str, made: Make) -> None:
-    path = made(family, {"separator": separator, "cut": "auto", "max_length": 7})
+@pytest.mark.parametrize("separator, join", [("\n", ""), ("\n\n+", ""), ("", " ")])
+async def test_each_step_has_the_heads_probability_in_any_batch(
+    family: str, separator: str, join: str, made: Make
+) -> None:
+    path = made(family, {"separator": separator, "cut": "auto", "max_length": 7, "join": join})
     told = await say({"model": f"local/{path}", "head": "prm"}, [conversation(text) for text in TEXTS])
     for completion, parts in zip(told, STEPS, strict=True):
-        wanted, size = alone(path, parts, separator)
+        wanted, size = alone(path, parts, separator, join)
         scores = dict(completion.scores)
         said = [scores.pop(f"step {number}") for number in range(1, len(parts) + 1)]
         assert said == pytest.approx(wanted, abs=1e-5)
@@ -153,8 +155,9 @@ async def test_a_model_that_marks_no_steps_is_named(made: Make, tmp_path: Path) 
 @pytest.mark.parametrize(
     "form, complaint",
     [
-        ({"separator": ""}, "has separator '' and cut 'auto'"),
-        ({"separator": "\n", "cut": "words"}, "a cut one of: auto, paragraphs, lines, sentences"),
+        ({"separator": None}, "has separator None, join '' and cut 'auto'"),
+        ({"separator": "", "join": 2}, "has separator '', join 2 and cut 'auto'"),
+        ({"separator": "\n", "cut": "words"}, "a cut is one of: auto, paragraphs, lines, sentences"),
         ({"step": "\n"}, "says no step form"),
         ([1], "says no step form"),
     ],

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,12 +11,8 @@ from typing import Any
 import pytest
 
 from pluribus import stats
-from pluribus.cli._evaluated_subjects import check_fresh
-from pluribus.config import make_config
-from pluribus.errors import UsageError
 from pluribus.evaluating import of_run
 from pluribus.fake_server import FakeServer
-from pluribus.run import prepare
 from pluribus.store import Store
 
 Run = Callable[..., Any]
@@ -166,25 +160,6 @@ def test_a_template_can_be_left_out_on_a_server(pluribus: Run, on: tuple[str, ..
         (run,) = store.runs()
         (sent,) = {t.attempt.agents[0].model for t in store.transcripts(id for id, _ in store.run_attempts(run.id))}
     assert "{{ message['content'] }}" in sent and "'add_generation_prompt': False" in sent
-
-
-def test_stored_answers_of_older_weights_are_not_taken_for_the_new_ones(tmp_path: Path) -> None:
-    student = tmp_path / "student"
-    student.mkdir()
-    weights = student / "model.safetensors"
-    for file in (weights, student / "config.json"):
-        file.write_text("{}", "utf-8")
-    prepared = prepare(
-        make_config({"task": "sums", "limit": 2, "method": "single", "models": [f"local/{student}"], "prompts": "zoo"})
-    )
-    with Store.open() as store:
-        check_fresh(prepared, store)
-        store.begin_run(prepared.id, prepared.name, {}, [])
-        check_fresh(prepared, store)
-        later = time.time() + 60
-        os.utime(weights, (later, later))
-        with pytest.raises(UsageError, match="its weights are newer than the answers that are stored under its name"):
-            check_fresh(prepared, store)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

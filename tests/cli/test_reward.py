@@ -98,6 +98,8 @@ def test_the_screen_says_who_judges_and_what_came_of_it(pluribus: Run, name: str
         "against the keys, ",
         "AUROC 0.",
         "has the higher reward in 0.",
+        "of 12 questions with several replies, the one with the highest reward is right on ",
+        "], the majority on ",
         "which is its slowest judge; one judge after the other",
         f"written: {tmp_path / 'rewards.jsonl'}",
     ):

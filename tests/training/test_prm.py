@@ -113,7 +113,7 @@ def test_it_says_what_it_learned_from(learned: Trained) -> None:
     begun = learned.log[0]
     assert begun["rows"] == 16 and begun["good"] / begun["steps"] == begun["share_good"] < 1
     assert json.loads((Path(learned.folder) / "prm.json").read_text()) == {
-        "separator": "\n", "cut": "auto", "max_length": 2048,
+        "separator": "", "join": " ", "cut": "auto", "max_length": 2048,
     }  # fmt: skip
     config = transformers.AutoConfig.from_pretrained(learned.folder)
     assert config.id2label == {0: "bad", 1: "good"} and config.architectures == ["Qwen3ForTokenClassification"]
@@ -156,7 +156,11 @@ def test_stage_one_leaves_the_language_model_and_stage_two_goes_on_from_it(
     data: Mapping[str, Path], tmp_path: Path
 ) -> None:
     first = kind.trainer(
-        job(**wishes(data["few"], tmp_path / "one", prm={"fix_llm": True}, gradient_checkpointing=True))
+        job(
+            **wishes(
+                data["few"], tmp_path / "one", prm={"fix_llm": True, "separator": "\n"}, gradient_checkpointing=True
+            )
+        )
     )
     before = {name: value.clone() for name, value in first.model.state_dict().items()}
     first.train()
@@ -166,6 +170,7 @@ def test_stage_one_leaves_the_language_model_and_stage_two_goes_on_from_it(
     first.save_model(str(tmp_path / "one"))
     second = kind.trainer(job(**wishes(data["few"], tmp_path / "two", model=str(tmp_path / "one"))))
     assert same(first.model, second.model), "head and projection come along, bit for bit"
+    assert (second.form.separator, second.form.join) == ("\n", " "), "and how replies are read"
     second.train()
     assert not same(second.model.model.model, first.model.model.model)
 

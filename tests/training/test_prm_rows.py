@@ -71,19 +71,19 @@ def row(steps: Sequence[str] = STEPS, labels: Sequence[bool | None] = (True, Tru
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen", "neox"])
-@pytest.mark.parametrize("separator", ["\n", "\n\n", "\n***\n"])
-def test_each_label_sits_on_the_last_token_of_its_separator(name: str, separator: str) -> None:
+@pytest.mark.parametrize("separator, join", [("\n", ""), ("\n\n", ""), ("\n***\n", "- "), ("", " "), ("", "\n")])
+def test_each_label_sits_on_the_last_token_of_its_separator(name: str, separator: str, join: str) -> None:
     tokenizer = family(name)
 
     def text(ids: Sequence[int]) -> str:
         return str(tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
 
     assert len(tokenizer(MERGED[name])["input_ids"]) == 1, "the trap is there"
-    (marked,), _ = mark_rows([row()], Words(tokenizer), StepForm(separator), "rows")
+    (marked,), _ = mark_rows([row()], Words(tokenizer), StepForm(separator, join=join), "rows")
     prompt = "<|user|>\nWhat is left?<|end|>\n<|assistant|>\n"
     began = len(tokenizer(prompt)["input_ids"])
     assert text(marked.tokens[:began]) == prompt
-    for step, place in zip(STEPS, marked.places, strict=True):
+    for step, place in zip((STEPS[0], *(join + one for one in STEPS[1:])), marked.places, strict=True):
         assert text(marked.tokens[began : place + 1]) == step + separator
         began = place + 1
     assert began == len(marked.tokens) and marked.marks == (True, True, True, False)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 
 import pytest
 import torch
@@ -126,16 +127,22 @@ def _say(name: str, users: Sequence[str]) -> list[str]:
     return reply(_member(name), [asked(user) for user in users], GREEDY)
 
 
+def _say_all(name: str, users: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Replies to several kinds of prompts, in the same batches."""
+    said = iter(_say(name, [one for some in users.values() for one in some]))
+    return {kind: list(islice(said, len(some))) for kind, some in users.items()}
+
+
 def _alone(name: str) -> dict[str, float]:
     odd = reply(_member(name), [asked(case.question, UNKNOWN) for case in _cases()], GREEDY)
     return {"answer": accuracy(_first()[name], _cases()), "unknown system": accuracy(odd, _cases())}
 
 
 def _solving(name: str) -> dict[str, float]:
-    prompts = solving_prompts(name, _cases(), _first())
-    texts = {prompt: _say(name, users) for prompt, users in prompts.items()}
     own = _first()[name]
-    notes = _say(name, [ask("feedback", question=c.question, own=o) for c, o in zip(_cases(), own, strict=True)])
+    notes_of = [ask("feedback", question=c.question, own=o) for c, o in zip(_cases(), own, strict=True)]
+    texts = _say_all(name, {**solving_prompts(name, _cases(), _first()), "feedback": notes_of})
+    notes = texts.pop("feedback")
     shown = zip(_cases(), own, notes, strict=True)
     texts["refine"] = _say(name, [ask("refine", question=c.question, own=o, feedback=n) for c, o, n in shown])
     forms = [
@@ -153,21 +160,27 @@ def _solving(name: str) -> dict[str, float]:
 def _judging(name: str) -> dict[str, float]:
     shown = half_right(_cases(), list(_first().values()))
     one = list(zip(shown.cases, shown.texts, strict=True))
-    verify = [asked(ask("verify", question=c.question, peers=peers([t]))) for c, t in one]
-    verdicts = reply(_member(name), verify, GREEDY)
-    again = reply(_member(name), [repair(v, t) for v, t in zip(verify, verdicts, strict=True)], GREEDY)
-    scores = _say(name, [ask("score", question=c.question, peers=peers([t])) for c, t in one])
+    verify = [ask("verify", question=c.question, peers=peers([t])) for c, t in one]
     # two candidates each: the reply that was judged, and the same question's right working
     pairs = [(c, [t, f"{c.working} {{final answer: {c.answer}}}"]) for c, t in one]
-    ranked = _say(name, [ask("rank", question=c.question, candidates=candidates(p)) for c, p in pairs])
-    picked = _say(name, [ask("pick", question=c.question, candidates=candidates(p)) for c, p in pairs])
+    said = _say_all(
+        name,
+        {
+            "verify": verify,
+            "score": [ask("score", question=c.question, peers=peers([t])) for c, t in one],
+            "rank": [ask("rank", question=c.question, candidates=candidates(p)) for c, p in pairs],
+            "pick": [ask("pick", question=c.question, candidates=candidates(p)) for c, p in pairs],
+        },
+    )
+    refused = [repair(asked(v), t) for v, t in zip(verify, said["verify"], strict=True)]
+    again = reply(_member(name), refused, GREEDY)
     best = ["1" if right else "2" for right in shown.right]
     return {
-        "verify": _agreed([tag(text, "verdict") == "true" for text in verdicts], shown.right),
+        "verify": _agreed([tag(text, "verdict") == "true" for text in said["verify"]], shown.right),
         "repair": _agreed([tag(text, "verdict") == "true" for text in again], shown.right),
-        "score": _agreed([tag(text, "score") == "10" for text in scores], shown.right),
-        "rank": _agreed([(tag(text, "ranking") or "").split(",")[0] for text in ranked], best),
-        "pick": _agreed([tag(text, "choice") for text in picked], best),
+        "score": _agreed([tag(text, "score") == "10" for text in said["score"]], shown.right),
+        "rank": _agreed([(tag(text, "ranking") or "").split(",")[0] for text in said["rank"]], best),
+        "pick": _agreed([tag(text, "choice") for text in said["pick"]], best),
     }
 
 

@@ -58,32 +58,43 @@ def short() -> Any:
 
 @pytest.fixture
 def work(tmp_path: Path, short: Any, long: Any) -> Path:
-    short.save_pretrained(tmp_path / "tokenizer")
-    long.save_pretrained(tmp_path / "council_tokenizer")
-    return tmp_path
+    return _begun(tmp_path, short, long)
+
+
+def _begun(folder: Path, short: Any, long: Any) -> Path:
+    """A training's folder with the tokenizers it needs."""
+    short.save_pretrained(folder / "tokenizer")
+    long.save_pretrained(folder / "council_tokenizer")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, short: Any, long: Any) -> tuple[Path, Any, Any]:
+    """A training that nothing broke: its folder, and what came of it."""
+    place = _begun(tmp_path_factory.mktemp("whole"), short, long)
+    return place, *train("olmo", SHORT_FIRST, SHORT_COUNCIL, place)
 
 
 @pytest.mark.parametrize("stop", [("first", 1), ("council", 2)])
-def test_a_broken_training_goes_on_at_the_same_step(work: Path, tmp_path: Path, stop: tuple[str, int]) -> None:
-    whole, _ = train("olmo", SHORT_FIRST, SHORT_COUNCIL, work)
-    for state in (work / "olmo").glob("*.pt"):
-        state.unlink()
+def test_a_broken_training_goes_on_at_the_same_step(
+    work: Path, trained: tuple[Path, Any, Any], stop: tuple[str, int]
+) -> None:
     courses = [_broken(course, stop) for course in (SHORT_FIRST, SHORT_COUNCIL)]
     with pytest.raises(KeyboardInterrupt):
         train("olmo", *courses, work)
     resumed, _ = train("olmo", SHORT_FIRST, SHORT_COUNCIL, work)
-    assert _same(whole, resumed)
+    assert _same(trained[1], resumed)
 
 
-def test_a_finished_training_is_not_done_again(work: Path) -> None:
-    train("olmo", SHORT_FIRST, SHORT_COUNCIL, work)
+def test_a_finished_training_is_not_done_again(trained: tuple[Path, Any, Any]) -> None:
+    work, _, _ = trained
     again, _ = train("olmo", _broken(SHORT_FIRST, ("first", 0)), _broken(SHORT_COUNCIL, ("council", 0)), work)
     once_more, _ = train("olmo", SHORT_FIRST, SHORT_COUNCIL, work)
     assert _same(again, once_more)
 
 
-def test_what_is_exported_opens_again(work: Path, tmp_path: Path) -> None:
-    model, tokenizer = train("olmo", SHORT_FIRST, SHORT_COUNCIL, work)
+def test_what_is_exported_opens_again(trained: tuple[Path, Any, Any], tmp_path: Path) -> None:
+    _, model, tokenizer = trained
     export(model, tokenizer, "olmo", tmp_path / "out")
     assert (tmp_path / "out" / "olmo" / "model.safetensors").stat().st_size < 2_500_000
     assert len(open_tokenizer(tmp_path / "out" / "olmo")) == len(tokenizer)

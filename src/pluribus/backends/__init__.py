@@ -18,6 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
+from pluribus.backends._folders import model_digest
 from pluribus.errors import ConfigError, Refused, UnknownName
 from pluribus.load import load, names
 from pluribus.types import Completion, Message, Sampling
@@ -70,11 +71,15 @@ class ModelSpec:
     base_url: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the service's backend accepts: quantization, adapter, api_key_env, …"""
+    weights: str = ""
+    """What lay in the model's folders when it was named, as hex digits; empty: it is no folder here."""
 
     @property
     def model(self) -> str:
-        """Identity of the answers: service, name and every option but those that only say how to get there."""
+        """Identity of the answers: service, name, every option but those that only say how to get there, and weights:
+        a folder that was trained into again holds another model."""
         changed = [f"{key}={self.options[key]}" for key in sorted(self.options) if key not in _SILENT_OPTIONS]
+        changed += [f"weights={self.weights}"] if self.weights else []
         return f"{self.service}/{self.name}" + (f"[{','.join(changed)}]" if changed else "")
 
 
@@ -112,6 +117,14 @@ def aliases() -> Mapping[str, str]:
     table: dict[str, Any] = tomllib.loads((files(__package__) / "_services.toml").read_text("utf-8"))
     aliases: dict[str, str] = table["aliases"]
     return aliases
+
+
+def layout_of(dialect: str | None) -> Mapping[str, str]:
+    """How models of a dialect lay out the steps of a reply: `separator` and `join`, see `_loading.StepForm`; empty: as
+    everybody does."""
+    table: dict[str, Any] = tomllib.loads((files(__package__) / "_services.toml").read_text("utf-8"))
+    layout: dict[str, str] = table["layouts"].get(dialect, {})
+    return layout
 
 
 def dialect_of(spec: ModelSpec) -> str | None:
@@ -177,12 +190,13 @@ def _parse_text(text: str, options: dict[str, Any]) -> ModelSpec:
             f"model {text!r} has an address, but {service}/ runs in this process",
             hint="on a server it is vllm/NAME@URL",
         )
-    spec = ModelSpec(service, rest, url, options)
     known = load("backends", services()[service]["backend"]).OPTIONS
     for key in options:
         if key not in known:
             raise UnknownName(f"option of {service}", key, known)
-    return spec
+    here = (rest, options.get("adapter")) if service == "local" else ()
+    folders = [Path(str(one)).expanduser() for one in here if one is not None]
+    return ModelSpec(service, rest, url, options, "-".join(filter(None, map(model_digest, folders))))
 
 
 def call_seed(run_seed: int, model: str, request: Request) -> int:

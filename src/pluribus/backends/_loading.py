@@ -55,6 +55,8 @@ class Source:
     head: str | None = None
     """`reward`: sequence classification with one output; `prm`: token classification that marks steps; None: a causal
     language model."""
+    weights: str = ""
+    """What lay in the folder, as letters: another model's weights are not shared because they lie where it lay."""
 
 
 _ONE_AT_A_TIME = threading.RLock()
@@ -150,11 +152,14 @@ class StepForm:
     """How a reply becomes the tokens that a process reward model was taught on."""
 
     separator: str = "\n"
-    """Stands behind each step; what is said of the step is read off its last token."""
+    """Stands behind each step; what is said of the step is read off its last token, of an empty one off the step's own
+    last token."""
     cut: Cut = "auto"
     """How a reply is cut into steps."""
     max_length: int | None = None
     """Most tokens of a row it was trained on; None: no limit was set."""
+    join: str = ""
+    """What each step but the first begins with."""
 
 
 def load_form(source: Source) -> StepForm:
@@ -193,31 +198,34 @@ def read_form(file: Path) -> StepForm:
         form = StepForm(**said)
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"{file} says no step form: {error}", hint='expected {"separator": "\\n"}') from None
-    if not (isinstance(form.separator, str) and form.separator and form.cut in CUTS):
+    if not (isinstance(form.separator, str) and isinstance(form.join, str) and form.cut in CUTS):
         raise UsageError(
-            f"{file} has separator {form.separator!r} and cut {form.cut!r}",
-            hint=f"a separator is a text that is not empty, a cut one of: {', '.join(CUTS)}",
+            f"{file} has separator {form.separator!r}, join {form.join!r} and cut {form.cut!r}",
+            hint=f"separator and join are texts, a cut is one of: {', '.join(CUTS)}",
         )
     return form
 
 
 def marked(
-    tokenizer: Any, prompt: Sequence[int], steps: Sequence[str], separator: str
+    tokenizer: Any, prompt: Sequence[int], steps: Sequence[str], form: StepForm
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """A prompt and the steps of its reply as a process reward model reads them.
 
-    tokens = prompt ‖ step₁ ‖ separator ‖ step₂ ‖ separator ‖ …, each part made into tokens on its own: as one text a
-    step's last sign and a line's end may be one token (`.\\n` is one of Qwen's), and a mark would have no place.
+    tokens = prompt ‖ step₁ ‖ separator ‖ join step₂ ‖ separator ‖ …, each part made into tokens on its own: as one text
+    a step's last sign and a line's end may be one token (`.\\n` is one of Qwen's), and a mark would have no place.
 
-    Returns: the tokens, and the place of the last separator token behind each step.
+    Returns: the tokens, and the place of the last token of each step and its separator.
 
     Raises UsageError: the tokenizer knows no token for the separator.
     """
-    ending = tuple(tokenizer(separator, add_special_tokens=False)["input_ids"])
-    if not ending:
-        raise UsageError(f"the separator {separator!r} is no token of this tokenizer", hint="take another, such as \\n")
+    ending = tuple(tokenizer(form.separator, add_special_tokens=False)["input_ids"]) if form.separator else ()
+    if form.separator and not ending:
+        raise UsageError(
+            f"the separator {form.separator!r} is no token of this tokenizer", hint="take another, such as \\n"
+        )
     tokens, places = list(prompt), []
-    for step in tokenizer(list(steps), add_special_tokens=False)["input_ids"] if steps else ():
+    texts = [*steps[:1], *(form.join + step for step in steps[1:])]
+    for step in tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else ():
         tokens += [*step, *ending]
         places.append(len(tokens) - 1)
     return tuple(tokens), tuple(places)
@@ -358,12 +366,12 @@ class Words:
         return text, self.encode(text)
 
     def marked(
-        self, messages: tuple[Message, ...], steps: Sequence[str], separator: str
+        self, messages: tuple[Message, ...], steps: Sequence[str], form: StepForm
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The token ids of a prompt and the steps that follow it, and the place where each step ends."""
         _, prompt = self.prompt(messages)
         with self._lock:
-            return marked(self.tokenizer, prompt, steps, separator)
+            return marked(self.tokenizer, prompt, steps, form)
 
     def conversation(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
         """The token ids of messages to which nothing is added."""

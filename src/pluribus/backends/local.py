@@ -143,7 +143,7 @@ def _source(spec: ModelSpec) -> Source:
         raise ConfigError(f"max_batch is {options['max_batch']!r}", hint="write a whole number from 1")
     if "adapter" in options:
         options["adapter"] = _folder(str(options["adapter"]), "adapter", "adapter_config.json")
-    return Source(_path(spec), **options)
+    return Source(_path(spec), weights=spec.weights, **options)
 
 
 def _one_of(option: str, value: Any, known: Sequence[str]) -> None:
@@ -343,7 +343,7 @@ class _Runner:
                 "a process reward model marks the steps of a reply to a question, and there is no "
                 + ("question" if not asked else "step in the reply")
             )
-        return self.words.marked(tuple(asked), steps, self.form.separator)
+        return self.words.marked(tuple(asked), steps, self.form)
 
     def _room(self, used: int) -> int:
         """How many tokens may follow a prompt."""

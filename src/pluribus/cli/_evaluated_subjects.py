@@ -26,7 +26,6 @@ _PLAIN = (
     r"{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\n\n' }}{% endif %}{% endfor %}"
 )
 """The form that a model without a template gets in this process."""
-_WEIGHTS = ("*.safetensors", "*.bin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,21 +240,3 @@ def _in_template(config: RunConfig, model: str, template: Template) -> RunConfig
         )
     values = config.model_dump(mode="json", exclude_defaults=True)
     return make_config({**values, "models": [{"model": model, **option}]})
-
-
-def check_fresh(prepared: Prepared, store: Store) -> None:
-    """UsageError where the stored answers of a model's folder are older than its weights: they are another model's."""
-    try:
-        stored = store.run(prepared.id)
-    except UnknownName:
-        return
-    for spec in prepared.table.specs:
-        folder = Path(spec.name).expanduser()
-        if spec.service != "local" or not folder.is_dir():
-            continue
-        written = max((file.stat().st_mtime for kind in _WEIGHTS for file in folder.glob(kind)), default=0.0)
-        if written > stored.created:
-            raise UsageError(
-                f"{spec.model}: its weights are newer than the answers that are stored under its name",
-                hint="copy it to a folder of another name, or take another workspace with --home",
-            )

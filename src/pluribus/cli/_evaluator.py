@@ -12,7 +12,7 @@ from typing import Any
 from pluribus import cli
 from pluribus.cli import _evaluated_screen, _layers, _screen
 from pluribus.cli._embedding import split
-from pluribus.cli._evaluated_subjects import Entry, Named, Wishes, check_fresh, entries, identified
+from pluribus.cli._evaluated_subjects import Entry, Named, Wishes, entries, identified
 from pluribus.cli._flags import said
 from pluribus.cli._progress import Watch
 from pluribus.embedders import open_embedder
@@ -225,8 +225,7 @@ async def _ask(told: Sequence[Entry], wishes: Wishes, store: Store) -> tuple[lis
 
 
 def _check(prepared: Prepared, store: Store, shared: Pool) -> None:
-    """What can be known before anybody is asked: the stored answers are the model's, and a model is there."""
-    check_fresh(prepared, store)
+    """What can be known before anybody is asked: a model is there."""
     if _stored(prepared, store) < len(prepared.attempts):
         for spec in prepared.table.specs:
             getattr(shared.backend(spec), "context_length", None)  # one that runs here reads its configuration

@@ -10,6 +10,7 @@ from itertools import product
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from pluribus.cli._reward_picks import Picks, picks
 from pluribus.consensus.rewards import Null, Standing, krippendorff_alpha, leave_one_out, permutation_null
 from pluribus.engines.asyncio import block
 from pluribus.judging import Bench, Rewarded, bench
@@ -126,6 +127,7 @@ class Facts:
     summed_s: float | None
     """The same, one judge after the other."""
     keyed: Keyed | None
+    picks: Picks | None
     warnings: tuple[str, ...] = field(default=())
 
 
@@ -155,6 +157,7 @@ def facts(found: Rewarded, rights: Mapping[Item, bool | None]) -> Facts:
         latency_s=_mean([max(each.values()) for each in waits]),
         summed_s=_mean([math.fsum(each.values()) for each in waits]),
         keyed=_keyed(found, rights),
+        picks=picks(found, rights),
         warnings=tuple(_warnings(heard)),
     )
 

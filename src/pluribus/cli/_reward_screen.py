@@ -14,6 +14,7 @@ from rich.table import Table
 from pluribus.cli import _screen
 from pluribus.cli._progress import spent
 from pluribus.cli._reward_facts import Chance, Facts, JudgeFacts, Keyed
+from pluribus.cli._reward_picks import Picks
 from pluribus.judge_config import JudgeConfig, total_gb, weights_gb
 from pluribus.judging import Asked, Bench, Rewarded
 from pluribus.load import load
@@ -159,7 +160,8 @@ def after(console: Console, found: Rewarded, known: Facts, tally: Tally, took_s:
     console.print(_spend(known.judges))
     console.print(_screen.line(_ALL, "dim"))
     console.print()
-    for line in (*agreement(known), _statuses(found, known), *(keyed(known.keyed) if known.keyed else ())):
+    lines = (*(keyed(known.keyed) if known.keyed else ()), *(picked(known.picks) if known.picks else ()))
+    for line in (*agreement(known), _statuses(found, known), *lines):
         console.print(_screen.text(line), soft_wrap=True)
     for line in speed(known, tally, took_s):
         console.print(_screen.text(line), soft_wrap=True)
@@ -283,6 +285,17 @@ def keyed(known: Keyed) -> Iterator[str]:
         )
     if known.warns is not None:
         yield f"disagreement {_warns(known.warns)}: AUROC {_chance(known.warns)} for pairs in the wrong order"
+
+
+def picked(known: Picks) -> Iterator[str]:
+    """What the highest reward is worth against a count of the same replies."""
+    low, high = 100 * known.gain.low, 100 * known.gain.high
+    yield (
+        f"of {_screen.plural(known.questions, 'question')} with several replies, the one with the highest reward is "
+        f"right on {known.best:.3f} [95 %: {known.low:.3f}, {known.high:.3f}], the majority on {known.majority:.3f}, "
+        f"one drawn at random on {known.drawn:.3f}; best − majority {100 * known.gain.value:+.1f} points "
+        f"[{low:+.1f}, {high:+.1f}]"
+    )
 
 
 def _warns(found: Chance) -> str:

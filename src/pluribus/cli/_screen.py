@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pluribus.panel import bare_name
+
 NOTHING = "–"
 _PIPE_WIDTH = 120
 """Columns when nobody looks: enough that no table wraps."""
@@ -85,6 +87,7 @@ def model(name: str) -> str:
     >>> model("local//data/someone/models/checkpoint-1000")
     'local/…/checkpoint-1000'
     """
+    name = bare_name(name)
     service, _, rest = name.partition("/")
     if service == "replay" and "#" in rest:
         return f"{service}/…#{rest.rpartition('#')[2]}"

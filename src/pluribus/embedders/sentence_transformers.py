@@ -10,7 +10,6 @@ Source: Reimers and Gurevych 2019, Sentence-BERT, arXiv 1908.10084.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pluribus.backends._folders import folder_digest
 from pluribus.embedders import at_least_one, option
 from pluribus.embedders._tokens import Encoded, TokenVectors, read_tokens
 from pluribus.embedders._windows import embed_windows
@@ -33,7 +33,6 @@ FORM = "sentence_transformers/MODEL"
 OPTIONS = ("batch", "device", "dtype", "layer", "prompt", "revision", "trust_remote_code")
 
 _DTYPES = ("float32", "float16", "bfloat16")
-_SAMPLE_BYTES = 1 << 20
 _CHUNK_BATCHES = 8
 _NO_END = 1_000_000
 """A tokenizer that names more tokens than this does not know its model's length."""
@@ -178,20 +177,12 @@ def _offline() -> bool:
 
 
 def _folder_digest(folder: Path) -> str:
-    """12 letters that change when a file of the model does: names, sizes, and the first and last MiB of each.
+    """12 letters that change when a file of the model does."""
+    return folder_digest(folder, (path for path in folder.rglob("*") if not _hidden(path.relative_to(folder))))
 
-    Reading all of a large model would take longer than embedding with it.
-    """
-    digest = hashlib.blake2b(digest_size=6)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
-            size = path.stat().st_size
-            digest.update(repr((path.relative_to(folder).as_posix(), size)).encode())
-            with path.open("rb") as file:
-                digest.update(file.read(_SAMPLE_BYTES))
-                file.seek(max(0, size - _SAMPLE_BYTES))
-                digest.update(file.read())
-    return digest.hexdigest()
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
 
 
 def _load(source: Source, options: Mapping[str, str]) -> Any:

@@ -16,8 +16,11 @@ from __future__ import annotations
 
 import hashlib
 import random
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 
 from pluribus.errors import UnknownName
@@ -51,6 +54,7 @@ COMMONNESS: Mapping[str, float] = {
     "third": 3.0, "groups": 0.9, "percent": 2.8, "remainder": 1.1,
 }  # fmt: skip
 
+_SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "half": "/", "third": "/", "remainder": "mod"}
 _BUCKETS: Mapping[str, range] = {"test": range(1), "dev": range(1, 2), "train": range(2, 8)}
 _NAMES = (
     "Ann", "Ben", "Cara", "Dan", "Eve", "Finn", "Gina", "Hugo", "Ida", "Jack",
@@ -148,6 +152,7 @@ def load(split: str, *, data: Path | None = None, subset: str | None = None) -> 
     return _load(split, subset)
 
 
+@lru_cache(maxsize=1 << 14)
 def problem(split: str, index: int, stream: str | None = None) -> Problem:
     """Question `index` of a split, or of the split of a stream such as `longer`, with its solution."""
     if split not in SPLITS:
@@ -178,10 +183,13 @@ def draw(
         lengths: number of steps → its weight.
         idle: number of idle sentences → its weight.
     """
-    weights = [COMMONNESS[skill] * (1.0 if rates is None else rates.get(skill, 1.0)) for skill in SKILLS]
+    skills = tuple(
+        accumulate(COMMONNESS[skill] * (1.0 if rates is None else rates.get(skill, 1.0)) for skill in SKILLS)
+    )
+    counts, often = tuple(lengths), tuple(accumulate(lengths.values()))
     bucket = _BUCKETS[split]
     while True:
-        start, steps = _structure(rng, weights, lengths)
+        start, steps = _structure(rng, skills, counts[_drawn(rng, often)])
         if _bucket(start, steps) in bucket:
             return _word(rng, start, steps, idle)
 
@@ -222,7 +230,7 @@ def equations(start: int, steps: tuple[Step, ...]) -> tuple[Equation, ...]:
     for index, step in enumerate(steps):
         if step.skill == "groups":
             out.append(Equation(f"{step.groups} * {step.number}", step.groups * step.number, index))
-        left, value = _apply(value, step)
+        left, value = _left(value, step), _result(value, step)
         out.append(Equation(left, value, index))
     return tuple(out)
 
@@ -268,23 +276,34 @@ def _record(id: str, found: Problem) -> tuple[Question, Key]:
     return question, Key(question.id, str(found.answer), solution=worked)
 
 
-def _apply(value: int, step: Step) -> tuple[str, int]:
-    """Left side and result. Whole numbers throughout: a value that does not divide is rounded down, as happens
-    only after somebody's earlier mistake."""
+def _result(value: int, step: Step) -> int:
+    """Whole numbers throughout: a value that does not divide is rounded down, as happens only after somebody's earlier
+    mistake."""
     k = step.number
+    match step.skill:
+        case "add":
+            return value + k
+        case "subtract":
+            return max(value - k, 0)
+        case "multiply":
+            return value * k
+        case "half" | "third":
+            return value // (2 if step.skill == "half" else 3)
+        case "groups":
+            return value + step.groups * k
+        case "percent":
+            return value * k // 100
+        case _:
+            return value % k
+
+
+def _left(value: int, step: Step) -> str:
+    """Left side of a step's equation."""
     if step.skill == "groups":
-        return f"{value} + {step.groups * k}", value + step.groups * k
+        return f"{value} + {step.groups * step.number}"
     if step.skill == "percent":
-        return f"{k}% of {value}", value * k // 100
-    sign, result = {
-        "add": ("+", value + k),
-        "subtract": ("-", max(value - k, 0)),
-        "multiply": ("*", value * k),
-        "half": ("/", value // 2),
-        "third": ("/", value // 3),
-        "remainder": ("mod", value % k),
-    }[step.skill]
-    return f"{value} {sign} {k}", result
+        return f"{step.number}% of {value}"
+    return f"{value} {_SIGNS[step.skill]} {step.number}"
 
 
 def _pick(rng: random.Random, low: int, high: int) -> int | None:
@@ -324,15 +343,19 @@ def _step(rng: random.Random, skill: str, value: int) -> Step | None:
     return Step(skill, number) if number is not None else None
 
 
-def _structure(rng: random.Random, weights: list[float], lengths: Mapping[int, float]) -> tuple[int, tuple[Step, ...]]:
-    count = rng.choices(list(lengths), list(lengths.values()))[0]
+def _drawn(rng: random.Random, sums: Sequence[float]) -> int:
+    """A place, drawn by weights whose running sums these are; what `random.choices` draws, without its set-up."""
+    return bisect(sums, rng.random() * (sums[-1] + 0.0), 0, len(sums) - 1)
+
+
+def _structure(rng: random.Random, skills: Sequence[float], count: int) -> tuple[int, tuple[Step, ...]]:
     start = value = 6 + int(rng.random() * 94)
     steps: list[Step] = []
     while len(steps) < count:
-        step = _step(rng, rng.choices(SKILLS, weights)[0], value)
+        step = _step(rng, SKILLS[_drawn(rng, skills)], value)
         if step is not None:
             steps.append(step)
-            value = _apply(value, step)[1]
+            value = _result(value, step)
     return start, tuple(steps)
 
 

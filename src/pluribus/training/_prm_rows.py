@@ -162,7 +162,7 @@ def mark_rows(rows: Sequence[Row], words: Words, form: StepForm, file: str) -> t
     found, too_long, unmarked, cut = [], 0, 0, 0
     for row in rows:
         steps, marks = steps_of(row, form.cut)
-        tokens, places = words.marked(messages_of(row), steps, form.separator)
+        tokens, places = words.marked(messages_of(row), steps, form)
         kept = sum(at < form.max_length for at in places) if form.max_length is not None else len(places)
         if all(mark is None for mark in marks):
             unmarked += 1

@@ -60,8 +60,11 @@ class DpoConfig(Strict):
 class PrmConfig(Strict):
     """Process reward model: see `pluribus.training.prm`."""
 
-    separator: Annotated[str, Field(min_length=1)] = "\n"
-    """Stands behind each step; the step's label sits on its last token."""
+    separator: str | None = None
+    """Stands behind each step; the step's label sits on its last token, with an empty one on the step's own. None: as
+    the student knows it, else a line's end."""
+    join: str | None = None
+    """What each step but the first begins with. None: as the student knows it, else nothing."""
     cut: Cut = "auto"
     """How replies are cut into steps when the model is asked."""
     fix_llm: bool = False
