@@ -13,9 +13,12 @@ from typing import Any
 
 from pluribus.answers import canonical, read
 from pluribus.backends import Request, call_seed, connect, parse
+from pluribus.backends._loading import Words, load_words
 from pluribus.prompts import dialect, render
+from pluribus.steps import split_steps
 from pluribus.tasks import load_task
 from pluribus.types import Completion, Key, Message, Question, Sampling
+from pluribus.zoo import folder
 
 GREEDY = Sampling(temperature=0.0, top_p=1.0, max_tokens=160)
 DRAWN = Sampling(temperature=1.0, top_p=0.9, max_tokens=160)
@@ -40,17 +43,19 @@ def questions(task: str, split: str, limit: int) -> list[Pair]:
 
 def complete(
     model: str | Mapping[str, Any], prompts: Sequence[Sequence[Message]], sampling: Sampling, seed: int = 0,
-    samples: Sequence[int] | None = None,
+    samples: Sequence[int] | None = None, continuations: Sequence[str] | None = None,
 ) -> list[Completion]:  # fmt: skip
-    """One completion of each prompt; each draw has its own seed."""
+    """One completion of each prompt; each draw has its own seed. A continuation is read, nothing is generated."""
     spec = parse(model)
     which = samples if samples is not None else [0] * len(prompts)
+    given = continuations if continuations is not None else [None] * len(prompts)
 
     async def all_of() -> list[Completion]:
         backend = connect(spec)
         try:
             requests = [
-                Request(tuple(messages), sampling, sample) for messages, sample in zip(prompts, which, strict=True)
+                Request(tuple(messages), sampling, sample, continuation=text)
+                for messages, sample, text in zip(prompts, which, given, strict=True)
             ]
             seeded = [
                 replace(one, sampling=replace(sampling, seed=call_seed(seed, spec.model, one))) for one in requests
@@ -97,6 +102,25 @@ def _asked(pairs: Sequence[Pair], said: Sequence[Completion]) -> Asked:
         sum(one.prompt_tokens or 0 for one in said),
         sum(one.completion_tokens or 0 for one in said),
     )
+
+
+def least_logprobs(model: str, asked: Sequence[tuple[Question, str]]) -> list[list[float]]:
+    """For each step of a reply the least log-probability of a token up to its end, by a language model."""
+    name = model.removeprefix("zoo/") if model.startswith("zoo/") else model.removeprefix("local/")
+    words = load_words(str(folder(name)) if model.startswith("zoo/") else name, None)
+    prompts = [render(WORDS, "answer", question) for question, _ in asked]
+    said = complete(model, prompts, GREEDY, continuations=[text for _, text in asked])
+    return [_least(words, text, one.logprobs or ()) for (_, text), one in zip(asked, said, strict=True)]
+
+
+def _least(words: Words, text: str, logprobs: Sequence[float]) -> list[float]:
+    tokens, found, end, at = words.bare(text), list[float](), 0, 0
+    for step in split_steps(text):
+        end = text.index(step, end) + len(step)
+        while at < len(tokens) and len(words.decode(tokens[: at + 1])) <= end:
+            at += 1
+        found.append(min(logprobs[:at], default=0.0))
+    return found
 
 
 def step_scores(prm: str, asked: Sequence[tuple[Question, str]]) -> list[Mapping[str, float]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,12 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from _distil_measure import Asked, Pair, step_scores
+from _distil_measure import Asked, Pair, least_logprobs, step_scores
 from pluribus.answers import read
 from pluribus.steps import split_steps
-from pluribus.tasks import load_task
-from pluribus.tasks.sums import check_steps, problem
-from pluribus.zoo import language
+from pluribus.tasks.sums import check_steps
 
 Floats = NDArray[np.float64]
 
@@ -45,33 +42,72 @@ def _weighted_auroc(weight_N: Floats, good_N: NDArray[np.bool_], starts: NDArray
 
 def quality(model: str, pairs: Sequence[Pair], draws: Sequence[Asked]) -> dict[str, Any]:
     """A model's marks of replies to held-out questions, against the task's own checker of steps."""
-    asked = [(at, draw.texts[at]) for draw in draws for at in range(len(pairs))]
+    asked = _asked(pairs, draws)
     scores = step_scores(model, [(pairs[at][0], text) for at, text in asked])
-    step_score, step_good, step_question = list[float](), list[bool](), list[int]()
-    for (at, text), said in zip(asked, scores, strict=True):
-        question, key = pairs[at]
-        steps = split_steps(text)
-        exact = check_steps(question, key, steps)
-        if len(steps) != sum(name.startswith("step ") for name in said):
+    steps = [[value for name, value in said.items() if name.startswith("step ")] for said in scores]
+    return _against_exact(pairs, draws, steps, [said.get("min", float("nan")) for said in scores])
+
+
+def likelihood(model: str, pairs: Sequence[Pair], draws: Sequence[Asked]) -> dict[str, Any]:
+    """The same of the least log-probability of a token so far, by a model that was taught no marks."""
+    asked = _asked(pairs, draws)
+    steps = least_logprobs(model, [(pairs[at][0], text) for at, text in asked])
+    return _against_exact(pairs, draws, steps, [said[-1] if said else float("nan") for said in steps])
+
+
+def _asked(pairs: Sequence[Pair], draws: Sequence[Asked]) -> list[tuple[int, str]]:
+    return [(at, draw.texts[at]) for draw in draws for at in range(len(pairs))]
+
+
+def _against_exact(
+    pairs: Sequence[Pair], draws: Sequence[Asked], steps: Sequence[Sequence[float]], least: Sequence[float]
+) -> dict[str, Any]:
+    """Args:
+    steps: for each draw and question a score of each step; a reply with another number of them is left out.
+    least: for each a score of the whole; NaN: none.
+    """
+    asked = _asked(pairs, draws)
+    score, good, question, place = list[float](), list[bool](), list[int](), list[int]()
+    for (at, text), said in zip(asked, steps, strict=True):
+        exact = check_steps(*pairs[at], split_steps(text))
+        if len(exact) != len(said):
             continue
-        for number, good in enumerate(exact, 1):
-            if good is not None:
-                step_score.append(said[f"step {number}"])
-                step_good.append(good)
-                step_question.append(at)
+        for number, (value, is_good) in enumerate(zip(said, exact, strict=True)):
+            if is_good is not None:
+                score.append(value)
+                good.append(is_good)
+                question.append(at)
+                place.append(number)
     right = [draw.verdicts[at] == "1" for draw in draws for at in range(len(pairs))]
-    least = [said.get("min", float("nan")) for said in scores]
     known = [i for i, value in enumerate(least) if value == value]
     return {
-        "step_auroc": auroc(np.array(step_score), np.array(step_good), np.array(step_question)),
+        "step_auroc": auroc(np.array(score), np.array(good), np.array(question)),
+        "same_place": same_place(np.array(score), np.array(good), np.array(question), np.array(place)),
         "answer_auroc": auroc(
             np.array(least)[known], np.array(right)[known], np.array([at for at, _ in asked])[known]
         ),
-        "steps": len(step_score),
-        "good": float(np.mean(step_good)),
+        "steps": len(score),
+        "good": float(np.mean(good)),
         "unmarked": len(asked) - len(known),
         "scores": [[round(least[d * len(pairs) + q], 5) for q in range(len(pairs))] for d in range(len(draws))],
     }  # fmt: skip
+
+
+def same_place(
+    score_N: Floats, good_N: NDArray[np.bool_], question_N: NDArray[np.int64], place_N: NDArray[np.int64], seed: int = 0
+) -> list[float]:
+    """Chance that a good step stands above a bad one in the same place of another reply to the same question, ties
+    half: what tells replies apart, where `auroc` also sees which questions are hard and which steps are late."""
+    n = int(question_N.max()) + 1
+    ahead_Q, pairs_Q = np.zeros(n), np.zeros(n)
+    for key in set(zip(question_N.tolist(), place_N.tolist(), strict=True)):
+        at = (question_N == key[0]) & (place_N == key[1])
+        apart = score_N[at & good_N][:, None] - score_N[at & ~good_N]
+        ahead_Q[key[0]] += (apart > 0).sum() + (apart == 0).sum() / 2
+        pairs_Q[key[0]] += apart.size
+    drawn_B_Q = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=1_000)
+    low, high = np.nanquantile((drawn_B_Q @ ahead_Q) / (drawn_B_Q @ pairs_Q), [0.025, 0.975])
+    return [float(ahead_Q.sum() / pairs_Q.sum()), float(low), float(high)]
 
 
 def compared(told: Path, exact: Path) -> dict[str, Any]:
@@ -96,28 +132,6 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 
-def write_planted(out: Path, exact: Path, train: tuple[str, str], first: int, n: int, seed: int = 0) -> int:
-    """Rows of `exact` and, in a drawn order with them, a right and a mistaken solution to each of n new questions."""
-    rng = random.Random(seed)
-    rows = [{name: row[name] for name in _COLUMNS} for row in _rows(exact)]
-    for question, key in load_task(train[0], train[1], limit=first + n).pairs[first:]:
-        found = problem(train[1], int(question.id.rpartition("/")[2]))
-        for text in (language.right(found, language.PLAIN, rng), language.wrong(found, language.PLAIN, rng)):
-            steps = split_steps(text)
-            marks = check_steps(question, key, steps) if key is not None else [None]
-            if None not in marks:
-                rows.append({
-                    "prompt": question.text, "completions": list(steps), "labels": marks,
-                    "question_id": question.id, "task": "sums", "correct": marks[-1],
-                })  # fmt: skip
-    rng.shuffle(rows)
-    out.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    return len(rows)
-
-
-_COLUMNS = ("prompt", "completions", "labels", "question_id", "task", "correct")
-
-
 def best_of(
     pairs: Sequence[Pair], draws: Sequence[Asked], scores: Mapping[str, Sequence[Sequence[float]]]
 ) -> dict[str, Any]:
@@ -130,10 +144,10 @@ def best_of(
         "oracle": right_K_Q.max(axis=0).tolist(),
     }
     for name, score_K_Q in scores.items():
-        score = np.nan_to_num(np.array(score_K_Q), nan=-1.0)
+        score = np.nan_to_num(np.array(score_K_Q), nan=-np.inf, neginf=-np.inf)
         found[name] = [float(right_K_Q[score[:, at] == score[:, at].max(), at].mean()) for at in range(len(pairs))]
-    if "exact" in scores:
-        weight = np.nan_to_num(np.array(scores["exact"]), nan=0.0)
+    if "other" in scores:
+        weight = np.nan_to_num(np.array(scores["other"]), nan=0.0)
         found["weighted"] = [_vote(said, right_K_Q[:, at], weight[:, at]) for at, said in enumerate(answers)]
     return {"columns": list(found), **found}
 

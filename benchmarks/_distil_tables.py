@@ -293,11 +293,11 @@ def prm_table(cells: Cells, sheet: Sheet) -> str:
     for kind, name in _MARKS.items():
         one = cells.get(f"prm.{kind}.0")
         if one is not None:
-            rows.append([name, _auroc(one["step_auroc"]), _auroc(one["answer_auroc"]), f"{one['steps']:,}"])
+            found = [_auroc(one[measure]) for measure in ("step_auroc", "same_place", "answer_auroc")]
+            rows.append([name, *found, f"{one['steps']:,}"])
     if rows:
-        lines.append(
-            markdown(["trained on", "step AUROC, held out", "AUROC of right replies (min)", "steps scored"], rows)
-        )
+        head = ["taught", "step AUROC, held out", "the same question and place", "AUROC of right replies", "steps"]
+        lines.append(markdown(head, rows))
     best = _best_of(cells, sheet)
     return "\n\n".join(["**PRM**", *lines, *best]) if lines or best else ""
 
@@ -308,12 +308,9 @@ def _auroc(found: Sequence[float]) -> str:
 
 def _best_of(cells: Cells, sheet: Sheet) -> list[str]:
     found = [cell for name in cells.names("prm.best_of.") if (cell := cells.get(name))]
-    longer = [cell for name in cells.names("prm.best_long.") if (cell := cells.get(name))]
     if not found:
         return []
     picked = {key: np.array([cell[key] for cell in found]).mean(axis=0).tolist() for key in found[0]["columns"]}
-    if len(longer) == len(found):
-        picked["long"] = np.array([cell["long"] for cell in longer]).mean(axis=0).tolist()
     rows = []
     for key, credit_Q in picked.items():
         mean = sheet.add("best of 8", key, "accuracy", _mean(credit_Q))
@@ -328,18 +325,21 @@ def _best_of(cells: Cells, sheet: Sheet) -> list[str]:
 
 
 _MARKS: Mapping[str, str] = {
-    "exact": "exact marks", "same": "exact marks of the replies that rollouts rate", "rollouts": "Monte-Carlo marks",
-    "long": "exact marks, long training",
+    "same": "exact marks of 120 questions' replies", "rollouts": "Monte-Carlo marks of the same",
+    "own": "exact marks of 3,000 questions' replies, into the student itself", "other": "the same, into zoo/phi",
+    "likelihood_own": "nothing: the student's own likelihood", "likelihood_other": "nothing: zoo/phi's likelihood",
 }  # fmt: skip
 _PICKS: Mapping[str, str] = {
     "one": "one draw",
     "majority": "majority of 8",
     "oracle": "any of 8 (pass@8)",
-    "exact": "best of 8 by the PRM (exact marks)",
-    "same": "best of 8 by the PRM (exact marks, fewer replies)",
-    "rollouts": "best of 8 by the PRM (Monte-Carlo marks)",
-    "long": "best of 8 by the PRM (exact marks, long training)",
-    "weighted": "PRM-weighted vote (exact marks)",
+    "same": "best of 8 by the PRM (exact marks, few)",
+    "rollouts": "best of 8 by the PRM (Monte-Carlo marks, few)",
+    "own": "best of 8 by the PRM (exact marks, the student itself)",
+    "other": "best of 8 by the PRM (exact marks, zoo/phi)",
+    "likelihood_own": "best of 8 by the student's own likelihood",
+    "likelihood_other": "best of 8 by zoo/phi's likelihood",
+    "weighted": "vote weighted by the PRM (zoo/phi)",
 }
 
 

@@ -13,7 +13,8 @@ Stages, in this order (all unless named); each says what it needs when that is m
 - experts_grid: novice → worked solutions, single expert, RSFT of the experts' council.
 - dpo: the RSFT student → preferences of a council of judges: unfiltered, variance-filtered, a random part of them, one
   judge alone, labels.
-- prm: process reward models with exact and with Monte-Carlo labels; best of 8 against the majority of 8.
+- prm: process reward models with exact and with Monte-Carlo labels, taught into the student that writes the replies
+  and into another member of the zoo; best of 8 against the majority of 8, and against plain likelihood.
 - general: every student on longer chains, unseen mixes of skills, distractors and `logic`.
 - sizes: both students × councils of 3, 5 and 9 agents against the single teacher at as many samples.
 - table: all that is finished, as Markdown (printed, OUT/distil.md) and CSV (OUT/distil.csv). No model is asked.
@@ -84,13 +85,11 @@ class Scale:
     """Test questions that are answered eight times."""
     pairs_from: int = 600
     """Questions whose replies are judged for pairs."""
-    marks_from: int = 400
-    """Training questions whose replies are cut into steps."""
+    marks_from: int = 3_000
+    """Training questions whose replies are cut into steps for the longer trainings."""
     rollouts_from: int = 120
     """Training questions whose steps are also rated by rollouts, which cost a call each."""
     rollouts: int = 4
-    planted: int = 4_000
-    """Training questions with a right and a mistaken solution for the longer training of a process reward model."""
     steps: int = 100
     """Optimiser steps of every supervised arm."""
     sizes_steps: int = 50
@@ -112,12 +111,16 @@ class Scale:
 FULL = Scale()
 QUICK = Scale(
     train=40, experts_train=24, styles_train=24, sizes_train=24, sizes_test=12, dev=20, experts_test=12, test=30,
-    again=10, other=12, logic=8, draws=10, pairs_from=48, marks_from=12, rollouts_from=6, rollouts=2, planted=20,
+    again=10, other=12, logic=8, draws=10, pairs_from=48, marks_from=12, rollouts_from=6, rollouts=2,
     steps=3, sizes_steps=2, pair_steps=2, course=3,
 )  # fmt: skip
 SFT = {"batch_size": 16, "learning_rate": 1e-3, "warmup_ratio": 0.1, "scheduler": "cosine"}
 DPO = {"batch_size": 16, "learning_rate": 1e-4, "warmup_ratio": 0.1, "dpo": {"beta": 0.1}}
 PRM = {"batch_size": 16, "epochs": 2.0, "learning_rate": 1e-3, "warmup_ratio": 0.1}
+LONG_PRM = {
+    "batch_size": 32, "max_steps": 800, "learning_rate": 1.2e-3, "warmup_ratio": 0.05, "scheduler": "cosine",
+    "weight_decay": 0.1, "adam_beta2": 0.95, "save_steps": 100, "prm": {"contrast": 0.0},
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,24 +380,36 @@ def _judged(bench: Bench, run: str, who: str, *flags: str) -> list[dict[str, Any
 def prm_stage(bench: Bench) -> None:
     """The base student's replies to training questions, cut into steps: exact marks of all, rollouts of some."""
     model = f"local/{bench.student('base')}"
-    for name, n in (("marks", bench.scale.marks_from), ("rollouts", bench.scale.rollouts_from)):
-        bench.cells.make(f"council.prm.{name}", lambda n=n: council(bench.home, [model], *TRAIN, n, rounds=0, agents=4))
-    _marked(bench, "exact", "marks", "checker")
+    for name, n in (("rollouts", bench.scale.rollouts_from), ("many", bench.scale.marks_from)):
+        bench.cells.make(f"council.prm.{name}", partial(council, bench.home, [model], *TRAIN, n, rounds=0, agents=4))
     _marked(bench, "same", "rollouts", "checker")
     _marked(bench, "rollouts", "rollouts", "rollouts")
     bench.cells.make("prm.labels", lambda: prm.compared(bench.data("prm_rollouts"), bench.data("prm_same")))
+    _marked(bench, "many", "many", "checker")
+    own, other = bench.model("rsft.base.0"), "zoo/phi"
+    for kind, data, trunk, settings in (
+        ("same", "same", own, PRM), ("rollouts", "rollouts", own, PRM), ("other", "many", other, LONG_PRM),
+        ("own", "many", own, LONG_PRM),
+    ):  # fmt: skip
+        bench.cells.make(f"train.prm_{kind}", partial(
+            trained, "prm", trunk, bench.data(f"prm_{data}"), bench.model(f"prm_{kind}"), seed=0, **settings
+        ))  # fmt: skip
     some = measure.questions("sums", "test", bench.scale.draws)
-    draws = [_draws(bench, some, seed) for seed in range(bench.seeds)]
-    for kind in ("exact", "same", "rollouts"):
-        out = bench.model(f"prm_{kind}")
-        bench.cells.make(f"train.prm_{kind}", lambda kind=kind, out=out: trained(
-            "prm", bench.model("rsft.base.0"), bench.data(f"prm_{kind}"), out, seed=0, **PRM))  # fmt: skip
-        for seed in range(bench.seeds):
-            bench.cells.make(f"prm.{kind}.{seed}", lambda out=out, seed=seed: prm.quality(
-                f"local/{out}", some, draws[seed]))  # fmt: skip
     for seed in range(bench.seeds):
-        scores = {kind: bench.cells.get(f"prm.{kind}.{seed}")["scores"] for kind in ("exact", "same", "rollouts")}
-        bench.cells.make(f"prm.best_of.{seed}", lambda seed=seed, scores=scores: prm.best_of(some, draws[seed], scores))
+        _judged_draws(bench, some, seed)
+
+
+def _judged_draws(bench: Bench, some: Sequence[measure.Pair], seed: int) -> None:
+    """What the process reward models say of a student's draws, and the likelihood of the same by who taught them."""
+    draws = _draws(bench, some, seed)
+    scores = {}
+    for kind in ("same", "rollouts", "other", "own"):
+        folder = f"local/{bench.model(f'prm_{kind}')}"
+        scores[kind] = bench.cells.make(f"prm.{kind}.{seed}", partial(prm.quality, folder, some, draws))["scores"]
+    for kind, model in (("own", f"local/{bench.model(f'rsft.base.{seed}')}"), ("other", "zoo/phi")):
+        name = f"likelihood_{kind}"
+        scores[name] = bench.cells.make(f"prm.{name}.{seed}", partial(prm.likelihood, model, some, draws))["scores"]
+    bench.cells.make(f"prm.best_of.{seed}", partial(prm.best_of, some, draws, scores))
 
 
 def _marked(bench: Bench, kind: str, source: str, by: str) -> None:
@@ -412,24 +427,6 @@ def _marked(bench: Bench, kind: str, source: str, by: str) -> None:
         return {"rows": len(rows), "steps": len(marks), "good": sum(marks) / len(marks)}
 
     bench.cells.make(f"data.prm_{kind}", make)
-
-
-def prm_long(bench: Bench) -> None:
-    """A longer training with exact marks: those of the replies, and of right and mistaken solutions by the rule that
-    the zoo was taught with, to new training questions."""
-    out, data = bench.model("prm_long"), bench.data("prm_long")
-    if bench.cells.get("data.prm_long") is None:
-        bench.cells.make("data.prm_long", lambda: {
-            "rows": prm.write_planted(data, bench.data("prm_exact"), TRAIN, bench.scale.train, bench.scale.planted)
-        })  # fmt: skip
-    settings = {**PRM, "epochs": 1.0, "learning_rate": 2e-3, "prm": {"contrast": 0.0}, "save_steps": 50, "seed": 0}
-    bench.cells.make("train.prm_long", lambda: trained("prm", bench.model("rsft.base.0"), data, out, **settings))
-    some = measure.questions("sums", "test", bench.scale.draws)
-    draws = [_draws(bench, some, seed) for seed in range(bench.seeds)]
-    for seed in range(bench.seeds):
-        bench.cells.make(f"prm.long.{seed}", partial(prm.quality, f"local/{out}", some, draws[seed]))
-        scores = {"long": (bench.cells.get(f"prm.long.{seed}") or {})["scores"]}
-        bench.cells.make(f"prm.best_long.{seed}", partial(prm.best_of, some, draws[seed], scores))
 
 
 def _draws(bench: Bench, some: Sequence[measure.Pair], seed: int) -> list[measure.Asked]:
@@ -471,7 +468,7 @@ def table(bench: Bench) -> None:
 def main() -> int:
     stages: Mapping[str, Callable[[Bench], None]] = {
         "students": students, "council": council_of_the_zoo, "experts": experts, "grid": grid, "da": da,
-        "experts_grid": experts_grid, "dpo": dpo, "prm": prm_stage, "prm_long": prm_long,
+        "experts_grid": experts_grid, "dpo": dpo, "prm": prm_stage,
         "sizes": sizes, "general": general, "table": table,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

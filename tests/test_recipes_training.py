@@ -192,27 +192,30 @@ def test_the_council_is_one() -> None:
     assert [f"vllm/{model}@http://127.0.0.1:{port}/v1" for port, model in served] == config.models
 
 
-@pytest.mark.parametrize("size", ["0.6b", "8b"])
-def test_every_command_of_the_walk_can_be_typed(size: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "recipe, given, ends", [("council_to_qwen3", "0.6b", "evaluate"), ("council_to_qwen3", "8b", "evaluate"),
+                            ("debate_to_student", "out", "report")]
+)  # fmt: skip
+def test_every_command_of_the_walk_can_be_typed(recipe: str, given: str, ends: str, tmp_path: Path) -> None:
     """The script runs to its end with programs that only write down how they were called."""
-    commands = walk(tmp_path, size)
-    assert [words[0] for words in commands].count("train") == 3
-    assert [words[0] for words in commands][-1] == "evaluate"
+    commands = walk(tmp_path, recipe, given)
+    assert [words[0] for words in commands].count("train") == (3 if recipe == "council_to_qwen3" else 4)
+    assert [words[0] for words in commands][-1] == ends
     for name, *rest in commands:
         assert name in names()
         with contextlib.suppress(typer.Exit):
             tree().commands[name].make_context(name, list(rest))
 
 
-def copied(folder: Path) -> Path:
+def copied(folder: Path, recipe: str = "council_to_qwen3") -> Path:
     """The script in a checkout of its own: it writes its outputs there."""
-    script = folder / "checkout" / "recipes" / "council_to_qwen3.sh"
+    script = folder / "checkout" / "recipes" / f"{recipe}.sh"
     script.parent.mkdir(parents=True)
     script.write_text((RECIPES / script.name).read_text("utf-8"), "utf-8")
     return script
 
 
-def walk(folder: Path, size: str) -> list[list[str]]:
+def walk(folder: Path, recipe: str, given: str) -> list[list[str]]:
     """The `pluribus` commands, also those that `accelerate launch` would start."""
     said = folder / "said.txt"
     for name in ("pluribus", "accelerate"):
@@ -221,8 +224,9 @@ def walk(folder: Path, size: str) -> list[list[str]]:
                         f'echo >> "{said}"\necho \'{{"run": "debate-gsm8k"}}\'\n', "utf-8")  # fmt: skip
         file.chmod(file.stat().st_mode | stat.S_IXUSR)
     told = {"PLURIBUS": str(folder / "pluribus"), "ACCELERATE": str(folder / "accelerate"), "SERVE": "none"}
-    script = ["sh", str(copied(folder)), size]
-    subprocess.run(script, env=os.environ | told, check=True, capture_output=True, timeout=60)
+    script = copied(folder, recipe)
+    begun = ["sh", str(script), given]
+    subprocess.run(begun, env=os.environ | told, cwd=script.parents[1], check=True, capture_output=True, timeout=60)
     lines = [line.rstrip("\t").split("\t") for line in said.read_text("utf-8").splitlines()]
     for words in lines:
         for word in words:

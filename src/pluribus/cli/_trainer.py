@@ -169,4 +169,8 @@ def _show(console: Console, config: TrainConfig, done: Trained) -> None:
     if not done.done_before:
         facts.add_row("took", f"{done.seconds:.0f} s")
     console.print(facts)
-    console.print(_screen.text(f"try it: pluribus evaluate local/{done.folder} --task TASK", "dim"))
+    model = f"local/{done.folder}"
+    use = f"try it: pluribus evaluate {model} --task TASK"
+    if config.kind == "prm":
+        use = f"a judge for `pluribus reward RUN --judges FILE`: {{role: verifier, kind: prm, model: {model}}}"
+    console.print(_screen.text(use, "dim"))
