@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# Threads of the numerical libraries: two test workers share two cores.
-export OMP_NUM_THREADS ?= 2
+# Threads of the numerical libraries: workers share the cores, and small models lose more by waiting than they gain.
+export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo test coverage lint types tools zoo clean
 

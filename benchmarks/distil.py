@@ -308,7 +308,7 @@ def general(bench: Bench) -> None:
     for student in ("base", "novice"):
         bench.generalised(f"base.{student}.0", bench.student(student))
     for seed in range(bench.seeds):
-        for name in (*(f"{arm}.base" for arm in ARMS), *(f"{arm}.novice" for arm in X_ARMS)):
+        for name in (*(f"{arm}.base" for arm in (*ARMS, "dpo_filtered")), *(f"{arm}.novice" for arm in X_ARMS)):
             if bench.cells.get(f"train.{name}.{seed}") is not None:
                 bench.generalised(f"{name}.{seed}", bench.model(f"{name}.{seed}"))
 

@@ -21,6 +21,7 @@ PICKED=${PICKED:-200}    # questions on which the process reward model picks amo
 STUDENT=${STUDENT:-zoo/qwen}
 COUNCIL=${COUNCIL:-zoo/gemma,zoo/olmo,zoo/phi}
 TEACHER=${TEACHER:-zoo/gemma}
+VERIFIER=${VERIFIER:-zoo/phi}  # becomes the process reward model: not the student, whose mistakes it could not see
 CALLS=6                  # of the council: three seats, twice each
 
 export PLURIBUS_HOME="$DIR/workspace"
@@ -58,19 +59,15 @@ for arm in rsft da teacher; do
         --batch-size 32 --learning-rate 5e-4 --scheduler cosine --warmup-ratio 0.05 --save-steps 50
 done
 say "process reward model"
-$PLURIBUS train prm --model "$STUDENT" --data "$DIR/steps.jsonl" --out "$DIR/prm" --max-steps "$PRM_STEPS" \
+$PLURIBUS train prm --model "$VERIFIER" --data "$DIR/steps.jsonl" --out "$DIR/prm" --max-steps "$PRM_STEPS" \
     --batch-size 32 --learning-rate 2e-3 --scheduler cosine --save-steps 100 --set prm.contrast=0
 
 # --- what it is worth: everybody on the same test questions, the single teacher's student as the control ----------------
-say "evaluation"
-cat > "$DIR/council.yaml" <<COUNCIL_FILE
-method: debate
-models: [$COUNCIL]
-settings: {debate_rounds: 1}
-sampling: {max_tokens: 160}
-COUNCIL_FILE
-$PLURIBUS evaluate "$STUDENT" "local/$DIR/rsft" "local/$DIR/da" "local/$DIR/teacher" "$DIR/council.yaml" \
-    --task "$TASK" --split test --limit "$TEST" --max-tokens 160 --out "$DIR/evaluation"
+say "evaluation: one greedy answer of each student, beside the council itself"
+JUDGED=$($PLURIBUS run --task "$TASK" --split test --limit "$TEST" --method debate --debate-rounds 1 \
+    --agent-models "$COUNCIL" --max-tokens 160 --json | name)
+$PLURIBUS evaluate "$STUDENT" "local/$DIR/rsft" "local/$DIR/da" "local/$DIR/teacher" "$JUDGED" \
+    --task "$TASK" --split test --limit "$TEST" --temperature 0 --max-tokens 160 --out "$DIR/evaluation"
 
 say "the best of 8 draws of $STUDENT, picked by the process reward model"
 DRAWS=$($PLURIBUS run --task "$TASK" --split test --limit "$PICKED" --method vote --num-agents 8 \

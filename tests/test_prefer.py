@@ -384,7 +384,15 @@ def lines_of(
 ) -> list[dict[str, Any]]:
     found = preferences(asked, rewards, labels, **{"by": "reward", **wishes})
     questions = {question.id: question for question, _ in asked}
-    return rows(found.pairs, questions, rewards, run="r", dialect_of=lambda side: words)
+    models = ("zoo/qwen", "openai/gpt-4o")
+    return rows(
+        found.pairs,
+        questions,
+        rewards,
+        run="r",
+        dialect_of=lambda side: words,
+        model_of=lambda side: models[side.turn % 2],
+    )
 
 
 TWO = [reward(0, 0.9, 0.01, a=9.0, b=None), reward(1, 0.4, 0.02, a=1.0, b=0.25)]
@@ -408,6 +416,7 @@ def test_a_row_has_prompt_replies_numbers_and_where_they_came_from(line: dict[st
         "question_id": "q", "task": "t", "run": "r",
         "chosen_attempt": "q", "chosen_turn": 0, "rejected_attempt": "q", "rejected_turn": 1,
         "chosen_correct": True, "rejected_correct": False,
+        "chosen_model": "zoo/qwen", "rejected_model": "openai/gpt-4o",
     }  # fmt: skip
 
 

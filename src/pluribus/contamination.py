@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING
@@ -114,25 +114,53 @@ def held(texts: Sequence[str], questions: Sequence[Sequence[str]]) -> list[int]:
 
     Returns: places in `texts`, ascending.
     """
-    parts = [[normalised(part) for part in question if part.strip()] for question in questions]
-    short = {one[0] for one in parts if len(one) == 1 and len(one[0].split()) < _FEW}
-    begins: defaultdict[tuple[str, ...], list[list[str]]] = defaultdict(list)
-    for one in parts:
-        if one and one[0] not in short:
-            begins[tuple(one[0].split()[:_FEW])].append(one)
-    return [place for place, text in enumerate(texts) if _holds(text, short, begins)]
+    known = _Known.of(questions)
+    return [place for place, text in enumerate(texts) if next(known.within(text), None) is not None]
 
 
-def _holds(text: str, short: set[str], begins: Mapping[tuple[str, ...], list[list[str]]]) -> bool:
-    if short and not short.isdisjoint(normalised(line) for line in (text, *text.splitlines())):
-        return True
-    said = normalised(text)
-    words = said.split()
-    lengths = {len(start) for start in begins}
-    starts = {tuple(words[at : at + n]) for n in lengths for at in range(len(words) - n + 1)}
-    return any(
-        all(part in said for part in question) for start in starts if start in begins for question in begins[start]
-    )
+def asked_in(questions: Sequence[Sequence[str]], texts: Sequence[str]) -> list[int]:
+    """Which questions stand in one of the texts, as `held` looks for them.
+
+    >>> asked_in([("Ben has 3. How many?",), ("Ann has 3 cards. How many?",)], ["Ann has 3 cards. How many? Be brief."])
+    [1]
+
+    Returns: places in `questions`, ascending.
+    """
+    known = _Known.of(questions)
+    return sorted({place for text in texts for place in known.within(text)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Questions by what they are looked for."""
+
+    short: Mapping[str, Sequence[int]]
+    """The words of one that is too short to be found inside a text → its places."""
+    begins: Mapping[tuple[str, ...], Sequence[tuple[int, Sequence[str]]]]
+    """First words → the places and parts of those that begin so."""
+
+    @classmethod
+    def of(cls, questions: Sequence[Sequence[str]]) -> _Known:
+        short, begins = defaultdict(list), defaultdict(list)
+        for place, question in enumerate(questions):
+            parts = [normalised(part) for part in question if part.strip()]
+            if len(parts) == 1 and len(parts[0].split()) < _FEW:
+                short[parts[0]].append(place)
+            elif parts:
+                begins[tuple(parts[0].split()[:_FEW])].append((place, parts))
+        return cls(short, begins)
+
+    def within(self, text: str) -> Iterator[int]:
+        """The places of those that stand in a text."""
+        if self.short:
+            for line in dict.fromkeys(normalised(line) for line in (text, *text.splitlines())):
+                yield from self.short.get(line, ())
+        said = normalised(text)
+        words = said.split()
+        lengths = {len(start) for start in self.begins}
+        starts = {tuple(words[at : at + n]) for n in lengths for at in range(len(words) - n + 1)}
+        for start in starts:
+            yield from (place for place, parts in self.begins.get(start, ()) if all(part in said for part in parts))
 
 
 def _runs(texts: Sequence[str], n: int, numbers: defaultdict[str, int]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from pluribus.codec import content_id, to_json
 from pluribus.config import RunConfig, make_config
 from pluribus.consensus.pairs import near_duplicates
-from pluribus.contamination import Overlap, normalised, overlap
+from pluribus.contamination import Overlap, asked_in, normalised, overlap
 from pluribus.distil import Case, Embed, Found, Material, Trace
 from pluribus.distil._formats import FORMATS, NEED_ANSWERS, truths
 from pluribus.distil._rows import Row, replies, rows
@@ -282,17 +282,25 @@ def _step_rank(label: Label) -> int:
 def pooled(sources: Sequence[Source]) -> tuple[Case, ...]:
     """The cases of all runs, equal questions as one; a reply that several runs hold stands once.
 
-    Raises ConfigError for runs of different tasks.
+    Raises ConfigError for runs of different tasks, and for two questions of one id.
     """
     tasks = {one.origin.task.partition(":")[0] if one.origin.task else "": one.known.name for one in sources}
     if len(tasks) > 1:
         said = ", ".join(f"{name} asked {task or 'a task that is not known'}" for task, name in tasks.items())
         raise ConfigError(f"the runs are of different tasks: {said}", hint="distil each task on its own")
     together: dict[str, Case] = {}
-    for case in (case for one in sources for case in one.cases):
+    names: dict[str, tuple[str, str]] = {}
+    for run, case in ((one.known.name, case) for one in sources for case in one.cases):
         words = content_id(normalised(question_text(case.question)))
         before = together.get(words)
         together[words] = case if before is None else _joined(before, case)
+        id = together[words].question.id
+        known, first = names.setdefault(id, (words, run))
+        if known != words:
+            raise ConfigError(
+                f"runs {first} and {run} have different questions under the one id {id!r}",
+                hint="distil each on its own, or give the questions of their files ids that tell them apart",
+            )
     return tuple(together.values())
 
 
@@ -335,6 +343,8 @@ class Evaluation:
 
     name: str
     texts: tuple[str, ...]
+    prompts: tuple[str, ...] = ()
+    """Those of the texts that are prompts, in which more may stand than the question."""
 
 
 def evaluation_set(said: str) -> Evaluation:
@@ -350,7 +360,8 @@ def evaluation_set(said: str) -> Evaluation:
     """
     path = Path(said)
     if path.is_file() or {".jsonl", ".json", ".gz"} & set(path.suffixes):
-        return Evaluation(said, tuple(_file_texts(path)))
+        texts = tuple(_file_texts(path))
+        return Evaluation(said, tuple(text for text, _ in texts), tuple(text for text, prompt in texts if prompt))
     name, _, split = said.partition("@")
     loaded = load_task(name, split or None)
     return _evaluation(loaded.task, loaded.split, (question for question, _ in loaded.pairs))
@@ -360,13 +371,14 @@ def _evaluation(task: str, split: str, questions: Iterable[Question]) -> Evaluat
     return Evaluation(f"{task}@{split}", tuple(question_text(question) for question in questions))
 
 
-def _file_texts(path: Path) -> Iterator[str]:
+def _file_texts(path: Path) -> Iterator[tuple[str, bool]]:
+    """Each with whether it is a prompt."""
     if not path.is_file():
         raise DataError(str(path), "there is no such file", hint="--check-against takes TASK@SPLIT or a JSONL file")
     number = 0
     for place, row in lines_of(path, Counter()):
         number += 1
-        yield _asked_text(row, place)
+        yield _asked_text(row, place), not isinstance(row.get("question"), str)
     if not number:
         raise DataError(str(path), "no question is in it", hint="one JSON object a line, with a question or a prompt")
 
@@ -520,7 +532,7 @@ def distil(
     module, settings = _view(wishes.view), view_settings(wishes)
     everything = pooled(sources)
     sets, notes = evaluations(sources, wishes.check_against)
-    overlaps = [(one, overlap([question_text(case.question) for case in everything], one.texts)) for one in sets]
+    overlaps = [(one, _overlap(everything, one)) for one in sets]
     keep, dropped = _clean(everything, overlaps, wishes.max_overlap)
     cases = tuple(case for case, good in zip(everything, keep, strict=True) if good)
     given = tuple(one for source in sources for one in source.known.verdicts)
@@ -550,6 +562,14 @@ def view_settings(wishes: Wishes) -> Any:
         return fill(_view(wishes.view).Settings, f"view {wishes.view}", wishes.settings)
     except ValueError as problem:
         raise ConfigError(f"view {wishes.view}: {problem}") from None
+
+
+def _overlap(cases: Sequence[Case], known: Evaluation) -> Overlap:
+    """A question that stands in a prompt is the prompt's question, whatever the prompt says around it."""
+    texts = [question_text(case.question) for case in cases]
+    found = overlap(texts, known.texts)
+    found.equal_N[asked_in([text.splitlines() for text in texts], known.prompts)] = True
+    return found
 
 
 def _clean(

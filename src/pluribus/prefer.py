@@ -536,6 +536,7 @@ def rows(
     *,
     run: str,
     dialect_of: Callable[[Side], str],
+    model_of: Callable[[Side], str],
 ) -> list[Row]:
     """The lines of a preference file, one a pair.
 
@@ -547,9 +548,17 @@ def rows(
         rewards: whose scores stand beside the replies.
         run: id of the run, for who wants to trace a row.
         dialect_of: the name of the dialect a reply's seat was asked in.
+        model_of: the model that wrote a reply.
     """
     given = {(one.attempt_id, one.turn): one for one in rewards}
-    found = [_row(pair, questions[pair.question_id], given, run, dialect_of(pair.chosen)) for pair in pairs]
+    found = [
+        {
+            **_row(pair, questions[pair.question_id], given, run, dialect_of(pair.chosen)),
+            "chosen_model": model_of(pair.chosen),
+            "rejected_model": model_of(pair.rejected),
+        }
+        for pair in pairs
+    ]
     lacking = {name for name in OPTIONAL if any(row[name] is None for row in found)}
     lacking |= {name for name in _SCORES if not any(row[name] for row in found)}
     return [{name: value for name, value in row.items() if name not in lacking} for row in found]
@@ -625,6 +634,7 @@ _FIELDS: Mapping[str, Field] = {
     **dict.fromkeys(OPTIONAL[4:], (False, is_flag, "true or false")),
     **dict.fromkeys(_SCORES, (False, _is_scores, _SCORED)),
     **dict.fromkeys(("question_id", "task", "run", "chosen_attempt", "rejected_attempt"), (False, is_text, "a text")),
+    **dict.fromkeys(("chosen_model", "rejected_model"), (False, is_text, "a model's name")),
     **dict.fromkeys(("chosen_turn", "rejected_turn"), (False, is_place, "a whole number from 0 on")),
     "by": (False, lambda value: value in get_args(PairSource), "label, reward or human"),
 }

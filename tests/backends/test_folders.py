@@ -54,6 +54,14 @@ def test_an_adapter_is_part_of_it_and_a_hub_name_has_none(student: Path) -> None
     assert parse("local/Qwen/Qwen3-0.6B").weights == parse("zoo/qwen").weights == ""
 
 
+def test_an_adapter_over_a_member_of_a_library_is_part_of_it(student: Path) -> None:
+    asked = {"model": "zoo/qwen", "adapter": str(student)}
+    known = parse(asked)
+    assert known.weights == model_digest(student) and known.model.endswith(f",weights={known.weights}]")
+    (student / "config.json").write_text("{}", "utf-8")
+    assert parse(asked).model != known.model
+
+
 def test_a_folder_trained_into_again_is_asked_again(student: Path) -> None:
     config = make_config(
         {"task": "sums", "limit": 2, "models": [f"local/{student}"], "method": "single", "prompts": "zoo"}

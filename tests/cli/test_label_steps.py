@@ -73,6 +73,19 @@ def test_another_cut_is_kept_apart(pluribus: Run, sums: str) -> None:
     assert Counter(one.checker for one in stored(sums)) == {"steps": 18, "steps paragraphs": 6}
 
 
+def test_marks_of_another_cut_are_not_taken_for_marks_of_these_steps(
+    pluribus: Run, sums: str, goer: FakeServer, tmp_path: Path
+) -> None:
+    rollouts = ("--steps", "rollouts", "--rollouts", 1, "--rollout-model", f"vllm/G@{goer.url}", "--cut", "paragraphs")
+    assert pluribus("label", sums, *rollouts).code == 0
+    judge = ("--steps", "judge", "--judge", "scripted/number", "--cut", "paragraphs")
+    pluribus("label", sums, *judge)
+    assert {(one.checker or one.judge).rpartition(" ")[2] for one in stored(sums)} == {"paragraphs"}
+    rows = ("distil", sums, "--view", "steps", "--check-against", "logic@dev", "--out", tmp_path / "steps.jsonl")
+    assert "replies without labels of their steps: 6" in pluribus(*rows).err
+    assert pluribus(*rows, "--cut", "paragraphs", "--step-labels", "rollouts", "--json").object["rows"] == 6
+
+
 def test_a_drawn_number_of_answers(pluribus: Run, sums: str) -> None:
     found = []
     for seed in (0, 0, 1):

@@ -42,6 +42,17 @@ def test_the_plan_says_what_would_be_trained_and_leaves_nothing_behind(
     assert not (tmp_path / "student").exists()
 
 
+@pytest.mark.parametrize(("batch", "accumulation", "epochs"), [(3, 1, 1), (3, 1, 2), (1, 3, 2), (3, 2, 1.5), (8, 1, 1)])
+def test_the_plan_counts_the_steps_that_are_made(
+    pluribus: Run, rows: Path, tmp_path: Path, batch: int, accumulation: int, epochs: float
+) -> None:
+    said = {"batch_size": batch, "accumulation": accumulation, "epochs": epochs, "logging_steps": 100}
+    flags = [part for name, value in said.items() for part in (f"--{name.replace('_', '-')}", value)]
+    wishes = ("train", "sft", "--model", "zoo/qwen", "--data", rows, "--out", tmp_path / "student", *flags, "--json")
+    planned = pluribus(*wishes, "--plan").object["steps"]
+    assert planned == pluribus(*wishes).object["steps"]
+
+
 @pytest.mark.parametrize(
     ("said", "complaint"),
     [

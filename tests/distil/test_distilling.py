@@ -32,7 +32,7 @@ from pluribus.engines.asyncio import block
 from pluribus.errors import ConfigError, DataError, UnknownName, UsageError
 from pluribus.run import execute, prepare
 from pluribus.store import Store
-from pluribus.types import Label
+from pluribus.types import Key, Label, Question
 
 Make = Callable[..., Any]
 GOLD = "view"
@@ -131,6 +131,17 @@ def test_equal_questions_are_one_and_a_reply_stands_once(case: Make, reply: Make
     assert two == other
 
 
+@pytest.mark.parametrize("view", ["rsft", "gold"])
+def test_two_questions_of_one_id_are_not_taken_for_one(case: Make, reply: Make, view: str) -> None:
+    def asked(name: str, text: str) -> Source:
+        key = Key("1", "2", solution="So it is. {final answer: 2}")
+        return of(case(reply(0), id="1", question=Question("1", "jsonl", text, "number"), key=key), name=name)
+
+    with pytest.raises(ConfigError, match="runs one and two have different questions under the one id '1'"):
+        distil([asked("one", "1 + 1?"), asked("two", "3 - 1?")], Wishes(view, {}))
+    assert len(distil([asked("one", "1 + 1?"), asked("two", "1 +  1?")], Wishes(view, {})).rows) == 1
+
+
 def test_runs_of_different_tasks_are_not_pooled(case: Make, reply: Make) -> None:
     with pytest.raises(ConfigError, match="one asked sums, two asked logic"):
         pooled([of(task="sums"), of(name="two", task="logic")])
@@ -202,7 +213,8 @@ def test_an_evaluation_set_is_a_task_or_a_file(tmp_path: Path) -> None:
         {"prompt": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "As messages?"}]},
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert evaluation_set(str(path)) == Evaluation(str(path), ("Here.\nWhich?\nx\ny", "As text?", "As messages?"))
+    texts = ("Here.\nWhich?\nx\ny", "As text?", "As messages?")
+    assert evaluation_set(str(path)) == Evaluation(str(path), texts, prompts=texts[1:])
     with pytest.raises(UnknownName, match="split of sums 'val'"):
         evaluation_set("sums@val")
 
@@ -245,6 +257,23 @@ def test_equal_questions_are_dropped_and_near_ones_only_on_request(twelve: Sourc
     fewer = distil([twelve], Wishes("rsft", {}, (str(path),), max_overlap=0.5))
     assert len(fewer.rows) == 10 and (fewer.checked[0].equal, fewer.checked[0].above) == (1, 1)
     assert fewer.checked[0].touched == 0.0
+
+
+@pytest.mark.parametrize("words", ["standard", "zoo"])
+def test_a_question_of_a_file_of_prompts_is_left_out_whatever_stands_around_it(
+    case: Make, reply: Make, tmp_path: Path, words: str
+) -> None:
+    def asked(name: str, *texts: str) -> Source:
+        several = (Question(text, "jsonl", text, "choice", ("red", "blue")) for text in texts)
+        return of(*(case(reply(0, dialect=words, answer="A"), id=one.id, question=one) for one in several), name=name)
+
+    same, other = "Which colour has the sky today?", "Which colour has the grass today?"
+    path = tmp_path / "held-out.jsonl"
+    made = distil([asked("before", same)], Wishes("rsft", {}))
+    path.write_text("".join(json.dumps(row) + "\n" for row in made.rows))
+    found = distil([asked("now", same, other)], Wishes("rsft", {}, (str(path),)))
+    assert [row["question_id"] for row in found.rows] == [other]
+    assert [(one.questions, one.equal) for one in found.checked] == [(1, 1)]
 
 
 def test_a_smaller_limit_takes_a_part_of_what_a_larger_one_takes(twelve: Source) -> None:

@@ -37,7 +37,7 @@ def train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Train:
         words = ["train", kind, "--model", model, "--data", file, "--out", tmp_path / "out", *flags]
         code = main([str(word) for word in words])
         lines = capsys.readouterr().err.splitlines()
-        return Said(code, lines[-1])
+        return Said(code, lines[-1] if lines else "")
 
     return run
 
@@ -191,3 +191,16 @@ def test_a_folder_that_holds_something_else(train: Train, tmp_path: Path) -> Non
     said = train("sft")
     assert said.code == 2 and "is there already and is no training; choose another folder" in said.line
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["thesis.tex"]
+
+
+def test_another_training_in_the_folder_is_named_by_what_differs(train: Train, tmp_path: Path) -> None:
+    own = student(tmp_path / "student", {})
+    assert train("sft", "--max-steps", "1", "--seed", "3", model=own).code == 0
+    said = train("sft", "--max-steps", "1", model=own)
+    assert said.code == 2 and "holds another training: it differs in seed;" in said.line
+    assert train("sft", "--max-steps", "1", "--seed", "3", "--logging-steps", "2", model=own).code == 0
+
+    (own / "config.json").write_text((own / "config.json").read_text("utf-8") + "\n", "utf-8")
+    for name in (own, f"local/{own}"):
+        said = train("sft", "--max-steps", "1", "--seed", "3", model=name)
+        assert said.code == 2 and "model" in said.line.partition("it differs in ")[2], said

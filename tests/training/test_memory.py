@@ -20,6 +20,7 @@ from pluribus.training.memory import (
     Setup,
     Shape,
     available_gb,
+    check,
     estimate,
     kept_per_token,
     longest,
@@ -274,3 +275,10 @@ def test_rows_of_whole_solutions_and_a_tokenizer_without_a_template() -> None:
     templated = longest(found, tokenizer)
     tokenizer.chat_template = None
     assert 30 < longest(found, tokenizer) < templated
+
+
+def test_a_training_may_be_tried_all_the_same() -> None:
+    vast = transformers.Qwen3Config(hidden_size=65_536, num_hidden_layers=100, intermediate_size=262_144)
+    with pytest.raises(UsageError, match="check_memory: false tries it all the same"):
+        check(config_of(), vast, 1024)
+    assert check(config_of(check_memory=False), vast, 1024).total > 1e4

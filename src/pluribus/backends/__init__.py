@@ -194,9 +194,16 @@ def _parse_text(text: str, options: dict[str, Any]) -> ModelSpec:
     for key in options:
         if key not in known:
             raise UnknownName(f"option of {service}", key, known)
-    here = (rest, options.get("adapter")) if service == "local" else ()
-    folders = [Path(str(one)).expanduser() for one in here if one is not None]
-    return ModelSpec(service, rest, url, options, "-".join(filter(None, map(model_digest, folders))))
+    return ModelSpec(service, rest, url, options, _weights(service, rest, options.get("adapter")))
+
+
+def _weights(service: str, name: str, adapter: Any) -> str:
+    """What lies in a model's folder, and in its adapter's; a library's members stay as they are."""
+    if services()[service]["backend"] != "local":
+        return ""
+    named = [name if "library" not in services()[service] else None, adapter]
+    folders = [Path(str(one)).expanduser() for one in named if one is not None]
+    return "-".join(filter(None, map(model_digest, folders)))
 
 
 def call_seed(run_seed: int, model: str, request: Request) -> int:

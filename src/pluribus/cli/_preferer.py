@@ -40,7 +40,7 @@ from pluribus.prefer import (
 from pluribus.rows import Row
 from pluribus.store import Store
 from pluribus.store.files import write_line, writing
-from pluribus.types import Preference, Question, Side
+from pluribus.types import Preference, Question, Seat, Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +261,13 @@ def _written(made: Made) -> dict[str, list[Row]]:
     material = made.material
     seats = {part.transcript.attempt.id: part.transcript for part in material.asked}
 
-    def dialect_of(side: Side) -> str:
-        return seat_of(seats[side.attempt_id], side.turn).dialect
+    def seat(side: Side) -> Seat:
+        return seat_of(seats[side.attempt_id], side.turn)
 
-    rewards = material.rewarded.rewards if material.rewarded else ()
-    found = rows(made.found.pairs, material.questions, rewards, run=material.run, dialect_of=dialect_of)
+    found = rows(
+        made.found.pairs, material.questions, material.rewarded.rewards if material.rewarded else (),
+        run=material.run, dialect_of=lambda side: seat(side).dialect, model_of=lambda side: seat(side).model,
+    )  # fmt: skip
     if not made.held:
         return {"all": found}
     parts: dict[str, list[Row]] = {"train": [], "test": []}

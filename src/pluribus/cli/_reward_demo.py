@@ -20,6 +20,7 @@ from pluribus.cli import _reward_facts, _reward_screen, _rewarder, _screen
 from pluribus.cli._reward_facts import Facts
 from pluribus.codec import plain
 from pluribus.config import make_config
+from pluribus.distilling import seat_of
 from pluribus.engines.asyncio import block
 from pluribus.errors import ConfigError
 from pluribus.judge_config import JudgesConfig, make_judges
@@ -162,14 +163,16 @@ def _write(
 
 def _rows(found: Rewarded, pairs: Sequence[Preference]) -> list[dict[str, Any]]:
     questions = {part.question.id: part.question for part in found.asked}
-    dialects = {
-        (one.attempt_id, one.turn): part.transcript.attempt.agents[part.transcript.turns[one.turn].seat].dialect
+    seats = {
+        (one.attempt_id, one.turn): seat_of(part.transcript, one.turn)
         for part in found.asked
         for one in part.candidates
     }
     return rows(
-        pairs, questions, found.rewards, run=found.run, dialect_of=lambda side: dialects[side.attempt_id, side.turn]
-    )
+        pairs, questions, found.rewards, run=found.run,
+        dialect_of=lambda side: seats[side.attempt_id, side.turn].dialect,
+        model_of=lambda side: seats[side.attempt_id, side.turn].model,
+    )  # fmt: skip
 
 
 def _object(

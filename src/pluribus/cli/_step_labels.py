@@ -261,7 +261,7 @@ def _judge(wishes: Wishes) -> _Marker:
     sat = bench(make_judges({"judges": [judge], **_limits(wishes)}, "the command line"))
     (seat,), (one,) = sat.seats, sat.judges
     assert seat is not None
-    return _Marker(f"{seat.model} {one.asked[:8]}", bench=sat)
+    return _Marker(by(f"{seat.model} {one.asked[:8]}", wishes.cut), bench=sat)
 
 
 def _goer(wishes: Wishes) -> _Marker:
@@ -272,7 +272,8 @@ def _goer(wishes: Wishes) -> _Marker:
     (seat,) = table.seats
     words = fingerprint(dialect(seat.dialect), [PROMPT])
     asked = content_id([plain(seat.sampling), words, wishes.cut, wishes.search or "all", wishes.seed])
-    return _Marker(f"{ROLLOUTS} {wishes.draws} {seat.model} {asked[:8]}", council=(config, table))
+    name = f"{ROLLOUTS} {wishes.draws} {seat.model} {asked[:8]}"
+    return _Marker(by(name, wishes.cut), council=(config, table))
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -130,7 +131,7 @@ def _plan(config: TrainConfig, json: bool) -> int:
 
     job = prepare(config, _unseen(config, _screen.err()))
     needed = memory_of(job)
-    steps = config.max_steps or max(1, round(len(job.rows) * config.epochs / (config.batch_size * config.accumulation)))
+    steps = config.max_steps or _steps(len(job.rows), config)
     if json:
         print(jsonlib.dumps({
             "config": config.model_dump(mode="json", exclude_defaults=True), "rows": len(job.rows), "steps": steps,
@@ -146,6 +147,12 @@ def _plan(config: TrainConfig, json: bool) -> int:
     facts.add_row("memory", _screen.text(f"about {needed}"))
     _screen.out().print(facts)
     return cli.OK
+
+
+def _steps(rows: int, config: TrainConfig) -> int:
+    """Optimiser steps on one device: an epoch's last batch, and its last step, may be smaller than the others."""
+    batches = math.ceil(rows / config.batch_size)
+    return math.ceil(config.epochs * math.ceil(batches / config.accumulation))
 
 
 def _object(done: Trained) -> dict[str, Any]:

@@ -75,7 +75,10 @@ class _Known:
         """As `pluribus prefer` writes them; where a pair is of two runs, `rejected_run` names the other."""
         rewards = [one.reward for one in self.traces.values() if one.reward is not None]
         questions = {id: case.question for id, case in self.cases.items()}
-        found = preference_rows(pairs, questions, rewards, run="", dialect_of=lambda side: self._of(side).dialect)
+        found = preference_rows(
+            pairs, questions, rewards, run="", dialect_of=lambda side: self._of(side).dialect,
+            model_of=lambda side: self._of(side).model,
+        )  # fmt: skip
         runs = [(self._of(pair.chosen).run, self._of(pair.rejected).run) for pair in pairs]
         crossed = any(chosen != rejected for chosen, rejected in runs)
         for row, (chosen, rejected) in zip(found, runs, strict=True):

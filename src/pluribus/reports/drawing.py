@@ -46,6 +46,7 @@ _SMALL = 2.6
 Dash = Literal["--", ":", "-."]
 _RULES: tuple[Dash, ...] = ("--", ":", "-.")
 _STYLE = {
+    "axes.formatter.useoffset": False,  # ticks say what they mean: 1.0013, not 0.0003 and far away "+1.001"
     "svg.fonttype": "none",
     "text.parse_math": False,
     "font.size": 9.5,

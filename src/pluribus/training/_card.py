@@ -26,8 +26,10 @@ _TERMS: Mapping[str, str] = {
     "azure": "Microsoft's and OpenAI's terms limit the use of outputs to train competing models",
     "anthropic": "Anthropic's terms limit the use of outputs to train competing models",
     "gemini": "Google's terms limit the use of outputs to train competing models",
+    "xai": "xAI's terms limit the use of outputs to train competing models",
+    "openrouter": "it passes on models of many makers, and the terms of some limit the use of outputs to train others",
 }
-"""Service → what is known of it; everything else has the licence of its weights."""
+"""Service → what is known of it. Of the others nothing is; open weights have a licence of their own."""
 _MODELS = ("model", "chosen_model", "rejected_model")
 """Columns that name who wrote a reply."""
 
@@ -43,7 +45,7 @@ def about(config: TrainConfig, path: str, rows: Sequence[Row], done: Trained) ->
             "sha256": hashlib.sha256(Path(config.data).read_bytes()).hexdigest(),
             "rows": len(rows),
             **{name: _counts(rows, name) for name in ("view", "task", "split", "run") if name in rows[0]},
-            "models": dict(sum((Counter(_counts(rows, name)) for name in _MODELS if name in rows[0]), Counter())),
+            "models": _writers(rows),
         },
         "checked_against": list(config.check_against),
         "learning_rate": config.rate,
@@ -55,6 +57,11 @@ def about(config: TrainConfig, path: str, rows: Sequence[Row], done: Trained) ->
 
 def _counts(rows: Sequence[Row], name: str) -> dict[str, int]:
     return dict(Counter(str(row[name]) for row in rows).most_common())
+
+
+def _writers(rows: Sequence[Row]) -> dict[str, int]:
+    """Model → the rows that hold a reply of it; the two of a pair may be of different ones."""
+    return dict(Counter(who for row in rows for who in {row[name]: 0 for name in _MODELS if name in row}).most_common())
 
 
 def card(facts: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from pluribus.backends import TRAINED
 from pluribus.backends._batching import out_of_memory
+from pluribus.backends._folders import model_digest
 from pluribus.backends._loading import context_length, load_config
 from pluribus.codec import to_json
 from pluribus.contamination import held
@@ -27,7 +28,17 @@ from pluribus.training._watch import check_weights
 from pluribus.training.config import TrainConfig
 
 CHECKPOINTS = "checkpoints"
-SILENT = ("out", "logging_steps", "save_steps", "save_total_limit", "report_to", "resume", "nan_watch", "check_against")
+SILENT = (
+    "out",
+    "logging_steps",
+    "save_steps",
+    "save_total_limit",
+    "report_to",
+    "resume",
+    "nan_watch",
+    "check_against",
+    "check_memory",
+)
 """Wishes that do not change the weights: a training goes on when one of them is another."""
 Progress = Callable[[int, int, Mapping[str, Any]], None]
 """Gets step, steps in all, and what was logged."""
@@ -187,7 +198,15 @@ def fingerprint(config: TrainConfig) -> str:
     """What a training is, without what only says how it is watched: everything that its weights depend on."""
     said = config.model_dump(exclude=set(SILENT))
     said |= {name: _hash(said[name]) for name in ("data", "eval_data") if said[name] is not None}
+    if weights := _weights(config.model):
+        said["weights"] = weights
     return hashlib.sha256(to_json({**said, "rate": config.rate}).encode()).hexdigest()[:16]
+
+
+def _weights(model: str) -> str:
+    """What lies in the student's folder, which may be written `local/FOLDER`; empty: it is none."""
+    named = (Path(name).expanduser() for name in (model, model.removeprefix("local/")))
+    return next((model_digest(folder) for folder in named if folder.is_dir()), "")
 
 
 def _hash(file: str) -> str:
@@ -201,15 +220,20 @@ def _begin(folder: Path, mark: str, config: TrainConfig) -> dict[str, Any]:
     if found.get("fingerprint") == mark:
         return found
     if found:
-        differs = [name for name, value in _plain(config).items() if found.get("config", {}).get(name) != value]
+        differs = ", ".join(_differences(_plain(config), found.get("config", {})))
         raise ConfigError(
-            f"out {config.out} holds another training: it differs in {', '.join(differs) or 'its data'}",
+            f"out {config.out} holds another training: it differs in {differs or 'its data, or its model’s weights'}",
             hint="choose another folder, or delete this one",
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"out {config.out} is there already and is no training", hint="choose another folder")
     _write(folder, {"fingerprint": mark, "state": "running", "config": _plain(config)})
     return {}
+
+
+def _differences(said: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+    """The settings that are others than before."""
+    return [name for name in {**before, **said} if name not in SILENT and said.get(name) != before.get(name)]
 
 
 def _plain(config: TrainConfig) -> dict[str, Any]:

@@ -131,6 +131,8 @@ class TrainConfig(Strict):
     """Goes on from the last checkpoint of the same training."""
     nan_watch: bool = True
     """Stops at a loss that is no number, and never saves weights that are none."""
+    check_memory: bool = True
+    """Refuses what is estimated not to fit into the memory that is free; false: tries it."""
 
     sft: SftConfig = SftConfig()
     dpo: DpoConfig = DpoConfig()
