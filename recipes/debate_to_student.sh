@@ -16,7 +16,7 @@ TASK=${TASK:-sums}
 TRAIN=${TRAIN:-1200}     # questions the council debates
 TEST=${TEST:-1000}       # questions everybody is measured on; never trained on
 STEPS=${STEPS:-150}      # optimiser steps of each student
-PRM_STEPS=${PRM_STEPS:-600}
+PRM_STEPS=${PRM_STEPS:-300}
 PICKED=${PICKED:-200}    # questions on which the process reward model picks among 8 draws
 STUDENT=${STUDENT:-zoo/qwen}
 COUNCIL=${COUNCIL:-zoo/gemma,zoo/olmo,zoo/phi}
@@ -72,11 +72,13 @@ $PLURIBUS evaluate "$STUDENT" "local/$DIR/rsft" "local/$DIR/da" "local/$DIR/teac
 say "the best of 8 draws of $STUDENT, picked by the process reward model"
 DRAWS=$($PLURIBUS run --task "$TASK" --split test --limit "$PICKED" --method vote --num-agents 8 \
     --agent-models "$STUDENT" --max-tokens 160 --json | name)
-cat > "$DIR/judges.yaml" <<JUDGES_FILE
-judges: [{role: verifier, kind: prm, model: "local/$DIR/prm", prompts: zoo, settings: {aggregate: min}}]
-normalise: none
-JUDGES_FILE
-$PLURIBUS reward "$DRAWS" --judges "$DIR/judges.yaml" --out "$DIR/picked"
+picked() {  # NAME, one judge
+    printf 'judges: [%s]\nnormalise: none\n' "$2" > "$DIR/$1.yaml"
+    $PLURIBUS reward "$DRAWS" --judges "$DIR/$1.yaml" --out "$DIR/$1"
+}
+picked by-steps "{role: verifier, kind: prm, model: \"local/$DIR/prm\", settings: {aggregate: min}}"
+say "the same, picked by their likelihood under $VERIFIER, which was taught nothing for it"
+picked by-likelihood "{role: reader, kind: logprob, model: $VERIFIER, settings: {mode: likelihood}}"
 
 say "report"
 $PLURIBUS report "$DEBATE" "$DRAWS" --out "$DIR/report" --title "Many into one: $TASK"

@@ -174,6 +174,7 @@ def test_flags_win_in_every_cell_and_another_task_leaves_the_files_behind() -> N
         ({"grid": {"num_agents": [0]}}, "num_agents is 0"),
         ({"grid": {"persona": ["many"]}}, "persona is 'many'; expected one of: none, multi, baseline_a, baseline_b"),
         ({"grid": {"persona": [None]}}, "persona is None"),
+        ({"grid": {"models": [["local/a/student"], ["local/b/student"]]}}, "two sets that read local/student"),
         ({"grid": {"models": ["zoo/qwen"]}}, "expected a mapping of names to lists of models, or a list of lists"),
         ({"grid": {"models": {"mixed": []}}}, "expected a mapping of names"),
         (

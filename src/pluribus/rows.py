@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import re
 import textwrap
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -20,6 +21,8 @@ Row = dict[str, Any]
 Field = tuple[bool, Callable[[Any], bool], str]
 """Whether it has to be there, what fits, and that in words."""
 UNLIKE = "a column stands in every row or in none"
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a pair of UTF-16, which JSON can spell and no tokenizer reads."""
 _LONGEST = 60
 """Letters of a wrong value that are shown."""
 
@@ -69,6 +72,9 @@ def _object(line: bytes, place: str, what: str, write: str) -> Row:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise DataError(place, f"not JSON: {error}", hint=write) from None
+    half = _HALF.search(json.dumps(row, ensure_ascii=False)) if b"\\u" in line else None
+    if half is not None:
+        raise DataError(place, f"\\u{ord(half[0]):x} is half a character: no text can hold it", hint=write)
     if not isinstance(row, dict):
         raise DataError(place, f"not an object but {_kind(row)}; expected one {what} a line", hint=write)
     return row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from pluribus.backends import parse
+from pluribus.backends import connect, parse
 from pluribus.backends._folders import model_digest
 from pluribus.config import make_config
 from pluribus.run import prepare, run
@@ -76,3 +77,24 @@ def test_a_folder_trained_into_again_is_asked_again(student: Path) -> None:
         other = run(prepare(config), store)
     assert other.id != first.id
     assert other.tally.calls == 2
+
+
+def test_what_ends_a_reply_and_how_it_is_spelled_are_part_of_it(student: Path) -> None:
+    known = {model_digest(student)}
+    for name in ("generation_config.json", "tokenizer_config.json", "chat_template.jinja", "merges.txt"):
+        with (student / name).open("a") as file:
+            file.write("\n")
+        known.add(model_digest(student))
+    assert len(known) == 5
+
+
+async def test_another_tokenizer_in_the_same_folder_is_another_one(student: Path) -> None:
+    before = connect(parse(f"local/{student}"))
+    assert before.count_tokens("apples") > 0
+    tokenizer = json.loads((student / "tokenizer.json").read_text("utf-8"))
+    tokenizer["model"]["merges"] = []
+    (student / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
+    after = connect(parse(f"local/{student}"))
+    assert after.count_tokens("apples") > before.count_tokens("apples")
+    await before.close()
+    await after.close()

@@ -158,12 +158,21 @@ async def test_a_model_that_marks_no_steps_is_named(made: Make, tmp_path: Path) 
         ({"separator": None}, "has separator None, join '' and cut 'auto'"),
         ({"separator": "", "join": 2}, "has separator '', join 2 and cut 'auto'"),
         ({"separator": "\n", "cut": "words"}, "a cut is one of: auto, paragraphs, lines, sentences"),
+        ({"separator": "\n", "max_length": -4}, "has max_length -4; expected a number of tokens, or null"),
+        ({"separator": "\n", "max_length": "x"}, "has max_length 'x'; expected a number of tokens, or null"),
         ({"step": "\n"}, "says no step form"),
-        ([1], "says no step form"),
+        ([1], "says no step form: it holds list"),
     ],
 )
 async def test_a_form_that_is_none_is_named(form: Any, complaint: str, made: Make) -> None:
     assert complaint in await trouble({"model": f"local/{made(form=form)}", "head": "prm"}, conversation("4"))
+
+
+async def test_without_its_head_it_answers_nothing(made: Make) -> None:
+    backend = connect(parse({"model": f"local/{made()}"}))
+    with pytest.raises(UsageError, match="is a Qwen3ForTokenClassification: it scores replies and writes none"):
+        getattr(backend, "context_length", None)
+    assert "it scores replies and writes none" in await trouble({"model": f"local/{made()}"}, conversation("4"))
 
 
 @pytest.mark.parametrize("options", [{"dtype": "bfloat16"}, {"quantization": "4bit"}])

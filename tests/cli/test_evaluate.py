@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pluribus import stats
+from pluribus import stats, zoo
 from pluribus.evaluating import of_run
 from pluribus.fake_server import FakeServer
 from pluribus.store import Store
@@ -134,11 +135,25 @@ def test_two_models_on_two_tasks_stand_in_one_table(pluribus: Run, tmp_path: Pat
     assert json.loads((tmp_path / "o" / "results.json").read_text("utf-8")) == said.object
 
 
+def test_on_a_narrow_screen_scores_and_comparisons_stand_under_each_other(
+    pluribus: Run, on: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = pluribus("evaluate", "scripted/keyed", "scripted/number", *on)
+    assert said.out.splitlines()[0].split()[:3] == ["task", "subject", "metric"] and "Holm" in said.out.splitlines()[0]
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = pluribus("evaluate", "scripted/keyed", "scripted/number", *on)
+    heads = [line.split() for line in narrow.out.splitlines() if line.startswith("task")]
+    assert [head[-1] for head in heads] == ["n", "Holm", "cost"]
+    assert "…" not in narrow.out and "scripted/number  accuracy" in narrow.out
+    assert all(len(line) <= 80 for line in narrow.out.splitlines() if not line.startswith("− baseline:"))
+
+
 def test_who_fails_is_counted_and_not_scored(pluribus: Run, on: tuple[str, ...]) -> None:
     said = pluribus("evaluate", "scripted/number", "scripted/broken", *on, "--retries", "1", "--json")
     assert said.code == 1
     found = scores(said)["jsonl", "scripted/broken"]
     assert (found["n"], found["answered"], found["failed"], found["values"]) == (12, 0, 12, {})
+    assert any(one.startswith("scripted/broken: 12 failed, the first: ") for one in said.object["remarks"])
     assert said.object["comparisons"] == []
 
 
@@ -308,3 +323,21 @@ def test_subjects_that_have_nothing_in_common(
     assert "none of its questions" in said
     with Store.open() as store:
         assert store.count_calls() == calls, "nobody is asked before that is known"
+
+
+def test_a_prediction_that_stands_twice_is_said(pluribus: Run, lines: Run, data: Path) -> None:
+    rows = [{"id": "q0", "prediction": text, "sample": 0} for text in ("{final answer: 1}", "{final answer: 2}")]
+    said = pluribus("evaluate", lines(rows, "twice.jsonl"), "--task", "jsonl", "--data", data, "--json")
+    assert said.object["remarks"] == ["twice: predictions given twice, of which the last counts: 1"]
+    once = pluribus("evaluate", lines(rows[:1], "once.jsonl"), "--task", "jsonl", "--data", data, "--json")
+    assert once.object["remarks"] == []
+
+
+def test_two_folders_of_one_name_are_told_apart(pluribus: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    trained = [f"local/{place}/out/student" for place in ("one", "two")]
+    for name in trained:
+        shutil.copytree(zoo.folder("qwen"), name.removeprefix("local/"))
+    said = pluribus("evaluate", *trained, "--task", "sums", "--limit", 1, "--max-tokens", 4)
+    assert said.code == 0 and "…/student" not in said.out
+    assert all(name in said.out for name in trained)

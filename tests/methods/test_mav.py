@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -125,6 +126,9 @@ async def test_verifier_models_names_the_seats_that_verify(council: Make, questi
     values = {"verifier_models": ["agent 2", "scripted/seat3"], "n_verifiers": 4, "aspects": ["a", "b"]}
     await solve(question, agents, "mav", values)
     assert made(agents) == [2, 4, 0, 4]
+    trained = replace(agents[1], seat=replace(agents[1].seat, model="local/out/student[weights=0a1b2c3d]"))
+    council_of = [agents[0], trained, *agents[2:]]
+    assert (await solve(question, council_of, "mav", {"verifier_models": ["local/out/student"]})).failure is None
     unknown = await solve(question, agents, "mav", {"verifier_models": ["agent 9"]})
     assert unknown.failure and "unknown seat in verifier_models 'agent 9'" in unknown.failure.message
     assert unknown.turns == ()

@@ -103,6 +103,41 @@ def test_a_question_of_the_rows_own_test_split_needs_no_word(train: Train, tmp_p
     refused(said, tmp_path / "out", "1 of 8 rows", "sums@test", "row 6")
 
 
+def test_half_a_character(train: Train, tmp_path: Path) -> None:
+    broken = rows("sft")
+    broken[2]["completion"] = [{"role": "assistant", "content": "4 \ud83d"}]
+    refused(train("sft", data=write(tmp_path, "sft", broken)), tmp_path / "out", "sft.jsonl:3: \\ud83d is half a char")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_length_that_leaves_no_room_for_a_reply(train: Train, tmp_path: Path, kind: str) -> None:
+    refused(train(kind, "--max-length", "4"), tmp_path / "out", f"{kind}.jsonl: no row has ", " within 4 tokens")
+    assert train(kind, "--max-steps", "1").code == 0  # what was refused does not hold the folder
+
+
+# --- wishes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--learning-rate", "inf"], "learning_rate is inf; input should be a finite number"),
+        (["--epochs", "inf"], "epochs is inf; input should be a finite number"),
+        (["--seed", "4294967296"], "seed is 4294967296; input should be less than 4294967296"),
+        (["--set", "lora.targets=nope"], "lora.targets is 'nope', and the model has no such module"),
+        (["--set", "attention=nope"], "model 'zoo/qwen' (qwen3) can not be trained here"),
+    ],
+)
+def test_wishes_that_can_not_be_met(train: Train, tmp_path: Path, flags: list[str], complaint: str) -> None:
+    refused(train("sft", *flags), tmp_path / "out", complaint)
+
+
+def test_a_folder_that_can_not_be_written(train: Train, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", "utf-8")
+    said = train("sft", "--out", tmp_path / "file" / "out")
+    refused(said, tmp_path / "out", "file/out can not be written: Not a directory; choose another folder")
+
+
 # --- students --------------------------------------------------------------------------------------------------------
 
 
@@ -132,6 +167,28 @@ def test_weights_of_another_architecture(train: Train, tmp_path: Path, kind: str
     assert said.code == 2, said
     assert "weights of another architecture: " in said.line and " is missing" in said.line
     assert not (tmp_path / "out" / "config.json").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_that_are_not_whole(train: Train, tmp_path: Path, kind: str) -> None:
+    model = student(tmp_path / "student", {})
+    whole = (model / "model.safetensors").read_bytes()
+    (model / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    refused(train(kind, model=model), tmp_path / "out", "can not be trained here", "check that its weights are whole")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_student_without_a_tokenizer(train: Train, tmp_path: Path, kind: str) -> None:
+    model = student(tmp_path / "student", {})
+    for file in model.glob("tokenizer*"):
+        file.unlink()
+    refused(train(kind, model=model), tmp_path / "out", "has no tokenizer; save its tokenizer beside the weights")
+
+
+@pytest.mark.parametrize("kind", ["sft", "dpo"])
+def test_a_model_that_scores_does_not_learn_to_write(train: Train, tmp_path: Path, kind: str) -> None:
+    model = student(tmp_path / "student", {"architectures": ["Qwen3ForTokenClassification"]})
+    refused(train(kind, model=model), tmp_path / "out", "is a Qwen3ForTokenClassification: it scores replies")
 
 
 def test_weights_of_another_size(train: Train, tmp_path: Path) -> None:

@@ -13,16 +13,19 @@ _EDGE_BYTES = 1 << 20
 """… of a larger one its beginning and end, …"""
 _BLOCKS, _BLOCK_BYTES = 1_024, 4_096
 """… and so many blocks between, evenly spread: what an adapter changed when it was merged lies in some layers only."""
-_MODEL_FILES = ("*.safetensors", "*.bin", "config.json", "prm.json", "tokenizer*", "*.jinja", "adapter_config.json")
+_MODEL_FILES = ("*.safetensors", "*.bin", "*.json", "*.jinja", "*.model", "merges.txt", "vocab.txt")
+_NOTES = ("training.json", "trainer_state.json", "results.json")
+"""What is only said of it."""
 
 
 def model_digest(folder: Path) -> str:
-    """8 hex digits that change when weights, configuration or tokenizer of a model folder do; "" where it has none.
+    """8 hex digits that change when weights, settings or tokenizer of a model folder do; "" where it has none.
 
     Copies of a folder have the same. Reading all of a large model would take longer than asking it something: of large
     files it is a sample, 6 MiB each.
     """
-    return folder_digest(folder, {path for pattern in _MODEL_FILES for path in folder.glob(pattern)}, 4)
+    files = {path for pattern in _MODEL_FILES for path in folder.glob(pattern) if path.name not in _NOTES}
+    return folder_digest(folder, files, 4)
 
 
 def folder_digest(folder: Path, files: Iterable[Path], digest_size: int = 6) -> str:

@@ -29,6 +29,8 @@ OUTPUTS: Mapping[str, int] = {REWARD: 1, PRM: 2}
 """Head → its outputs; the second of a process reward model's says that a step is good."""
 STEP_FORM = "prm.json"
 """The file beside a process reward model's weights that says how it reads a reply."""
+_SCORING = ("ForTokenClassification", "ForSequenceClassification")
+"""How architectures end whose head scores."""
 _BLOCK = 64
 """Weights that bitsandbytes' 4-bit format scales together."""
 
@@ -78,6 +80,8 @@ def load_model(source: Source) -> Any:
         config = load_config(source.path, source.revision)
         if source.head is not None:
             _check_outputs(source, config)
+        else:
+            check_writes(source.path, config)
         model, found = _class(source).from_pretrained(
             source.path,
             config=config,
@@ -103,6 +107,17 @@ def _class(source: Source) -> Any:
     if source.head == PRM:
         return transformers.AutoModelForTokenClassification
     return transformers.AutoModelForSequenceClassification
+
+
+def check_writes(path: str, config: Any) -> None:
+    """UsageError where the configuration says that the model scores replies: as a language model it would be half of
+    itself, and what it writes would be measured all the same."""
+    made = next((name for name in config.architectures or () if name.endswith(_SCORING)), None)
+    if made is not None:
+        raise UsageError(
+            f"model {path!r} is a {made}: it scores replies and writes none",
+            hint=f"a judge asks it with head: {PRM} (or {REWARD}); name a language model here",
+        )
 
 
 def _check_outputs(source: Source, config: Any) -> None:
@@ -195,6 +210,8 @@ def read_form(file: Path) -> StepForm:
     """The form a file holds; UsageError with one line where it holds none."""
     try:
         said = json.loads(file.read_text("utf-8"))
+        if not isinstance(said, dict):
+            raise ValueError(f"it holds {type(said).__name__}")
         form = StepForm(**said)
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"{file} says no step form: {error}", hint='expected {"separator": "\\n"}') from None
@@ -203,6 +220,9 @@ def read_form(file: Path) -> StepForm:
             f"{file} has separator {form.separator!r}, join {form.join!r} and cut {form.cut!r}",
             hint=f"separator and join are texts, a cut is one of: {', '.join(CUTS)}",
         )
+    most: object = form.max_length
+    if most is not None and not (isinstance(most, int) and not isinstance(most, bool) and most > 0):
+        raise UsageError(f"{file} has max_length {most!r}", hint="expected a number of tokens, or null")
     return form
 
 
@@ -256,16 +276,19 @@ def load_config(path: str, revision: str | None) -> Any:
 
 
 @lru_cache(maxsize=8)
-def load_words(path: str, revision: str | None, template: str | None = None) -> Words:
+def load_words(path: str, revision: str | None, template: str | None = None, _weights: str = "") -> Words:
     """The model's tokenizer. Kept, because prompts are counted before any model is loaded.
 
     Args:
         template: `off`: without its chat template; `on`: it must have one; None: as it comes.
+        _weights: what lies in the folder, see `Source.weights`: another tokenizer there is another one here.
     """
     with _ONE_AT_A_TIME, _explained(path):
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(path, revision=revision, local_files_only=_offline())
+    if not tokenizer("0 a", add_special_tokens=False)["input_ids"]:  # transformers makes up one that knows no word
+        raise UsageError(f"model {path!r} has no tokenizer", hint="save its tokenizer beside the weights")
     if template == "on" and tokenizer.chat_template is None:
         raise UsageError(f"model {path!r} has no chat template", hint="drop chat_template: on")
     if template == "off":
@@ -283,9 +306,15 @@ def context_length(config: Any) -> int | None:
 def _explained(path: str) -> Iterator[None]:
     """Turns what transformers and the hub raise for what is not there into one line that says what to do."""
     from huggingface_hub.errors import StrictDataclassError
+    from safetensors import SafetensorError
 
     try:
         yield
+    except SafetensorError as error:
+        raise UsageError(
+            f"model {path!r} could not be loaded: its weights are not whole: {error}",
+            hint="save or download it again",
+        ) from error
     except (OSError, ValueError, StrictDataclassError) as error:
         first = str(error).strip().splitlines()[0]
         hint = "check the name, the revision and the network; a private model needs HF_TOKEN"

@@ -31,6 +31,8 @@ from pluribus.backends._loading import (
     PRM,
     Source,
     StepForm,
+    Words,
+    check_writes,
     context_length,
     ends,
     load_config,
@@ -99,11 +101,14 @@ class LocalBackend:
     @property
     def context_length(self) -> int | None:
         """Most tokens of prompt and completion together; None when the model does not say. Reads its configuration."""
-        return context_length(load_config(self._source.path, self._source.revision))
+        config = load_config(self._source.path, self._source.revision)
+        if self._source.head is None:
+            check_writes(self._source.path, config)
+        return context_length(config)
 
     def count_tokens(self, text: str) -> int:
         """How many tokens of this model a text is. Reads its tokenizer only."""
-        return len(load_words(self._source.path, self._source.revision, self._source.chat_template).encode(text))
+        return len(_words(self._source).encode(text))
 
     async def complete(self, request: Request) -> Completion:
         began = time.perf_counter()
@@ -122,6 +127,10 @@ class LocalBackend:
         if self._lease is None:
             raise BackendError(f"{self._model} is closed", hint="connect again")
         return self._lease
+
+
+def _words(source: Source) -> Words:
+    return load_words(source.path, source.revision, source.chat_template, source.weights)
 
 
 # --- what the user asked for -------------------------------------------------------------------------------------
@@ -204,7 +213,7 @@ class _Runner:
 
         self.form: StepForm | None = load_form(source) if source.head == PRM else None
         model = load_model(source)
-        self.words = load_words(source.path, source.revision, source.chat_template)
+        self.words = _words(source)
         self.context_length = context_length(model.config)
         self.head = source.head
         self.batcher: Batcher | None = None

@@ -66,7 +66,7 @@ def sheets_of(path: Path, tasks: Sequence[LoadedTask]) -> list[Sheet]:
     if member is None:
         raise DataError(
             str(path), "neither predictions nor a log of any format known here",
-            hint=f"a prediction is a line with 'id' and 'prediction'; logs: {titles()}",
+            hint=f"a prediction is a line with 'id' and 'prediction', a text; logs: {titles()}",
         )  # fmt: skip
     recordings: list[Recording] = member.read(path)
     if not tasks:
@@ -147,6 +147,7 @@ def _predictions(path: Path, task: LoadedTask) -> Recording | None:
             agent = str(row.get("model") or _stem(path))
             sample = row["sample"] if isinstance(row.get("sample"), int) else drawn[id, agent]
             drawn[id, agent] += 1
+            omitted["predictions given twice, of which the last counts"] += (id, agent, sample) in outputs
             asked, generated = (_count(row, name) for name in ("prompt_tokens", "completion_tokens"))
             outputs[id, agent, sample] = Output(
                 id, agent, text, sample=sample, prompt_tokens=asked, completion_tokens=generated
@@ -155,7 +156,7 @@ def _predictions(path: Path, task: LoadedTask) -> Recording | None:
         return None
     agents = tuple(dict.fromkeys(output.agent for output in outputs.values()))
     return Recording(
-        _stem(path), str(path), task.task, task.pairs, agents, tuple(outputs.values()), omitted=dict(omitted)
+        _stem(path), str(path), task.task, task.pairs, agents, tuple(outputs.values()), omitted=dict(+omitted)
     )
 
 

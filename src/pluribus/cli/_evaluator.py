@@ -264,6 +264,7 @@ def _measured(
     answered = [sheet for _, sheet in sheets]
     wanted = measures.metrics or usual_metrics(answered)
     remarks = [f"{sheet.subject}: {remark}" for sheet in answered for remark in sheet.remarks]
+    remarks += [said for sheet in answered if (said := _failures(sheet)) is not None]
     alike, embedder, remark = _similarity(wanted, measures)
     if alike is None:
         wanted = tuple(name for name in wanted if name != "bertscore")
@@ -275,6 +276,12 @@ def _measured(
     used = embedder if any("bertscore" in line.values for line in lines) else None
     name = base.name if base is not None and comparisons else None
     return Evaluated(lines, comparisons, metrics, name, used, measures.seed, stopped, remarks)
+
+
+def _failures(sheet: Sheet) -> str | None:
+    """Why questions failed, by the first of them; what a file lacks is counted in the table."""
+    reasons = [row.reason for row in sheet.rows if row.failed and row.reason] if sheet.kind != "file" else []
+    return f"{sheet.subject}: {len(reasons):,} failed, the first: {reasons[0]}" if reasons else None
 
 
 def _distinct(sheets: Sequence[tuple[Entry, Sheet]]) -> list[tuple[Entry, Sheet]]:

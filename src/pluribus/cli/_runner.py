@@ -81,7 +81,7 @@ def _before(show: Console, prepared: Prepared, answered: int, job: Job) -> None:
     if len(skipped) > 3:
         show.print(_screen.line(f"skipped {_screen.plural(len(skipped) - 3, 'more line')}", "yellow"))
     if job.resumes not in (None, prepared.id):
-        show.print(_screen.line("the questions or the prompts changed since: this is a new run", "yellow"))
+        show.print(_screen.line("the questions, the prompts or a model changed since: this is a new run", "yellow"))
 
 
 def _run(show: Console, prepared: Prepared, store: Store, answered: int, json: bool) -> int:

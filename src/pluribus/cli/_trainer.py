@@ -5,12 +5,14 @@ from __future__ import annotations
 import json as jsonlib
 import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from pluribus import cli
 from pluribus.cli import _screen
@@ -51,7 +53,12 @@ def go(kind: str, file: Path | None, wishes: Wishes, *, plan: bool, json: bool) 
     err = _screen.err()
     if plan:
         return _plan(config, json)
-    done = _train(config, err)
+    try:
+        done = _train(config, err)
+    except KeyboardInterrupt:
+        said = "interrupted; the same command goes on from the last checkpoint, where --save-steps left one"
+        print(f"pluribus: {said}", file=sys.stderr)
+        return cli.INTERRUPTED
     if json:
         print(jsonlib.dumps(_object(done), ensure_ascii=False, indent=2))
     else:
@@ -141,7 +148,7 @@ def _plan(config: TrainConfig, json: bool) -> int:
     facts = _screen.grid()
     facts.add_row("kind", config.kind)
     facts.add_row("student", _screen.text(config.model))
-    facts.add_row("rows", f"{len(job.rows):,} of {config.data}")
+    facts.add_row("rows", _screen.text(f"{len(job.rows):,} of {config.data}"))
     facts.add_row("steps", f"{steps:,} on one device, of {config.batch_size * config.accumulation} rows")
     facts.add_row("learning rate", f"{config.rate:g}")
     facts.add_row("memory", _screen.text(f"about {needed}"))
@@ -163,7 +170,7 @@ def _show(console: Console, config: TrainConfig, done: Trained) -> None:
     facts = _screen.grid()
     facts.add_row("model", _screen.text(f"local/{done.folder}"))
     facts.add_row("from", _screen.text(config.model))
-    facts.add_row("rows", f"{done.rows:,} of {config.data}")
+    facts.add_row("rows", _screen.text(f"{done.rows:,} of {config.data}"))
     steps = f"{done.steps:,}" + (f", from step {done.resumed_from:,} on" if done.resumed_from else "")
     facts.add_row("steps", "trained before; nothing to do" if done.done_before else steps)
     if done.loss is not None:
@@ -171,8 +178,8 @@ def _show(console: Console, config: TrainConfig, done: Trained) -> None:
             "loss", f"{done.loss:.4f} at the end, nats per token" if config.kind == "sft" else f"{done.loss:.4f}"
         )
     for name, value in done.evaluation.items():
-        if not name.endswith(("runtime", "per_second")):
-            facts.add_row(_screen.text(name.removeprefix("eval_")), f"{value:.4f}")
+        if not name.endswith(("runtime", "per_second", "epoch")):
+            facts.add_row(*_measured(name.removeprefix("eval_"), value))
     if not done.done_before:
         facts.add_row("took", f"{done.seconds:.0f} s")
     console.print(facts)
@@ -181,3 +188,13 @@ def _show(console: Console, config: TrainConfig, done: Trained) -> None:
     if config.kind == "prm":
         use = f"a judge for `pluribus reward RUN --judges FILE`: {{role: verifier, kind: prm, model: {model}}}"
     console.print(_screen.text(use, "dim"))
+
+
+def _measured(name: str, value: float) -> tuple[Text, str]:
+    """
+    >>> [str(one) for one in _measured("steps", 101.0)], [str(one) for one in _measured("auroc", 0.74812)]
+    (['measured steps', '101'], ['auroc', '0.7481'])
+    """
+    if name in ("steps", "num_tokens"):
+        return _screen.text(f"measured {name.removeprefix('num_')}"), f"{value:,.0f}"
+    return _screen.text(name), f"{value:.4f}"

@@ -106,11 +106,16 @@ def _draw(agents: Sequence[Agent], settings: Settings, rng: random.Random) -> li
 def _verifying(agents: Sequence[Agent], names: Sequence[str]) -> Sequence[Agent]:
     if not names:
         return agents[1:] or agents
-    known = {name for agent in agents for name in (agent.name, agent.seat.model)}
+    known = set[str]().union(*map(_names, agents))
     for name in names:
         if name not in known:
             raise UnknownName("seat in verifier_models", name, known)
-    return [agent for agent in agents if {agent.name, agent.seat.model} & set(names)]
+    return [agent for agent in agents if _names(agent) & set(names)]
+
+
+def _names(agent: Agent) -> set[str]:
+    """Of a model also the name alone: what stands behind it in brackets, such as a folder's weights, nobody writes."""
+    return {agent.name, agent.seat.model, agent.seat.model.partition("[")[0]}
 
 
 async def _verify(

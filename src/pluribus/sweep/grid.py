@@ -184,13 +184,26 @@ def _values(name: str, values: Any, where: str) -> dict[str, Any]:
 def _model_sets(values: Any, where: str) -> dict[str, Any]:
     """Name of a set → its models."""
     if isinstance(values, list) and all(map(_is_set, values)):
-        values = {set_name(models): models for models in values}
+        values = _by_name(values, where)
     if not isinstance(values, Mapping) or not values or not all(map(_is_set, values.values())):
         raise ConfigError(
             f"{where}: axis models is {values!r}; expected a mapping of names to lists of models, or a list of lists",
             hint="one set of two models is models: {mixed: [zoo/qwen, zoo/olmo]}",
         )
     return {str(name): models for name, models in values.items()}
+
+
+def _by_name(sets: Sequence[Any], where: str) -> dict[str, Any]:
+    """Two folders of one name, say, are two sets, and neither is to be lost."""
+    found: dict[str, Any] = {}
+    for models in sets:
+        name = set_name(models)
+        if found.setdefault(name, models) != models:
+            raise ConfigError(
+                f"{where}: axis models has two sets that read {name}",
+                hint=f"give them names: models: {{one: {found[name]}, two: {models}}}",
+            )
+    return found
 
 
 def _is_set(models: Any) -> bool:

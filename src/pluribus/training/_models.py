@@ -89,6 +89,7 @@ def student(config: TrainConfig, path: str, cls: Any, **options: Any) -> Any:
     Raises UsageError: no such weights, or another architecture than the head needs.
     """
     import torch
+    from safetensors import SafetensorError
 
     wanted = load_config(path, None)
     dtype = torch.bfloat16 if bf16(config) and config.lora is not None else torch.float32
@@ -101,9 +102,9 @@ def student(config: TrainConfig, path: str, cls: Any, **options: Any) -> Any:
             model, found = cls.from_pretrained(
                 path, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **options
             )
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         raise UsageError(
-            f"model {path!r} ({wanted.model_type}) can not be trained here: {_line(error)}",
+            f"model {config.model!r} ({wanted.model_type}) can not be trained here: {_line(error)}",
             hint="check that its weights are whole and of this architecture",
         ) from error
     _check_weights(path, found)

@@ -8,7 +8,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,10 +17,10 @@ from typing import Any
 from pluribus.backends import TRAINED
 from pluribus.backends._batching import out_of_memory
 from pluribus.backends._folders import model_digest
-from pluribus.backends._loading import context_length, load_config
+from pluribus.backends._loading import check_writes, context_length, load_config
 from pluribus.codec import to_json
 from pluribus.contamination import held
-from pluribus.errors import ConfigError, DataError, MissingDependency, TrainingStopped
+from pluribus.errors import ConfigError, DataError, MissingDependency, PluribusError, TrainingStopped
 from pluribus.load import load
 from pluribus.rows import Row
 from pluribus.training import Trained, _card, _models, memory
@@ -87,6 +87,8 @@ def prepare(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]]) 
     _check_merge(config)
     kind = load("training", config.kind)
     path = _models.path_of(config.model)
+    if config.kind != "prm":
+        check_writes(path, load_config(path, None))
     rows = kind.read(Path(config.data))
     eval_rows = kind.read(Path(config.eval_data)) if config.eval_data is not None else None
     check_unseen(config.data, rows, unseen)
@@ -114,7 +116,11 @@ def memory_of(job: Job) -> memory.Memory:
 def _train(kind: Any, job: Job, folder: Path, mark: str, progress: Progress | None) -> Trained:
     began = time.perf_counter()
     last = _last_checkpoint(folder) if job.config.resume else None
-    trainer = kind.trainer(job)
+    try:
+        trainer = _trainer(kind, job)
+    except (PluribusError, RuntimeError, MemoryError):
+        _unmark(folder)
+        raise
     trainer.watch = job.config.nan_watch
     _listen(trainer, progress)
     trainer.train(resume_from_checkpoint=str(last) if last else None)
@@ -134,6 +140,37 @@ def _train(kind: Any, job: Job, folder: Path, mark: str, progress: Progress | No
     if trainer.is_world_process_zero():
         _end(folder, mark, job, done)
     return done
+
+
+def _trainer(kind: Any, job: Job) -> Any:
+    """The kind's trainer with rows to learn from."""
+    from peft.utils.error import NoMatchingPeftModuleError
+
+    try:
+        trainer = kind.trainer(job)
+    except NoMatchingPeftModuleError as error:
+        said = job.config.lora.targets if job.config.lora is not None else None
+        raise ConfigError(
+            f"lora.targets is {said!r}, and the model has no such module",
+            hint="name modules of its layers, such as q_proj, or say all-linear",
+        ) from error
+    if not len(trainer.train_dataset):
+        raise DataError(
+            job.config.data, f"no row has room for its reply within {job.max_length} tokens",
+            hint="give a larger max_length, or shorter prompts",
+        )  # fmt: skip
+    return trainer
+
+
+def _unmark(folder: Path) -> None:
+    """A folder in which nothing was begun holds nothing: the next training need not be this one."""
+    if {one.name for one in folder.iterdir()} - {TRAINED, CHECKPOINTS}:
+        return
+    with suppress(OSError):  # a checkpoint lies there, or another process was here first
+        if (folder / CHECKPOINTS).is_dir():
+            (folder / CHECKPOINTS).rmdir()
+        (folder / TRAINED).unlink()
+        folder.rmdir()
 
 
 def _last_loss(log: Sequence[Mapping[str, Any]]) -> float | None:
@@ -227,7 +264,12 @@ def _begin(folder: Path, mark: str, config: TrainConfig) -> dict[str, Any]:
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"out {config.out} is there already and is no training", hint="choose another folder")
-    _write(folder, {"fingerprint": mark, "state": "running", "config": _plain(config)})
+    try:
+        _write(folder, {"fingerprint": mark, "state": "running", "config": _plain(config)})
+    except OSError as error:
+        raise ConfigError(
+            f"out {config.out} can not be written: {error.strerror}", hint="choose another folder"
+        ) from error
     return {}
 
 
@@ -321,8 +363,9 @@ def _told(config: TrainConfig) -> Iterator[None]:
     import torch
     from transformers.utils import logging
 
-    bars = datasets.is_progress_bar_enabled()
+    bars, verbosity = datasets.is_progress_bar_enabled(), logging.get_verbosity()
     datasets.disable_progress_bars()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
     try:
         with warnings.catch_warnings():
@@ -337,6 +380,7 @@ def _told(config: TrainConfig) -> Iterator[None]:
             hint="take a smaller batch_size with more accumulation, gradient_checkpointing, lora, or quantization",
         ) from error
     finally:
+        logging.set_verbosity(verbosity)
         if bars:
             datasets.enable_progress_bars()
 

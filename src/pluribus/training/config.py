@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pluribus.config import Strict, read_config, words
 from pluribus.errors import ConfigError
@@ -27,7 +27,13 @@ The first two are TRL's defaults; ten times as much for LoRA as in Schulman and 
 Positive = Annotated[int, Field(ge=1)]
 
 
-class LoraConfig(Strict):
+class Finite(Strict):
+    """No number of it is infinite: such a training would have no end, or no weights."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class LoraConfig(Finite):
     """Low-rank adapters in the place of all weights (Hu et al. 2021, arXiv 2106.09685)."""
 
     r: Positive = 16
@@ -47,7 +53,7 @@ class SftConfig(Strict):
     """Several rows in one sequence, for long contexts on a GPU."""
 
 
-class DpoConfig(Strict):
+class DpoConfig(Finite):
     """Direct preference optimisation (Rafailov et al. 2023, arXiv 2305.18290)."""
 
     beta: Annotated[float, Field(gt=0)] = 0.1
@@ -57,7 +63,7 @@ class DpoConfig(Strict):
     """Share of pairs taken to be the wrong way round."""
 
 
-class PrmConfig(Strict):
+class PrmConfig(Finite):
     """Process reward model: see `pluribus.training.prm`."""
 
     separator: str | None = None
@@ -76,7 +82,7 @@ class PrmConfig(Strict):
     """Width of the contrast's space."""
 
 
-class TrainConfig(Strict):
+class TrainConfig(Finite):
     """One training."""
 
     PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {
@@ -112,7 +118,7 @@ class TrainConfig(Strict):
     max_grad_norm: Annotated[float, Field(gt=0)] = 1.0
     max_length: Positive | None = None
     """Most tokens of a row; longer ones are cut at the end. None: what the model can take."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**32)
 
     precision: Precision = "auto"
     """auto: bf16 on a GPU, fp32 on a CPU."""

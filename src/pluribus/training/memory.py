@@ -533,7 +533,9 @@ def longest(rows: Iterable[Mapping[str, Any]], tokenizer: Any, max_length: int |
     """
     most_said = nlargest(look, map(_conversations, rows), key=_letters)
     texts = [_rendered(messages, tokenizer) for row in most_said for messages in row]
-    most = max((len(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts), default=0)
+    most = max(
+        (len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]) for text in texts), default=0
+    )
     return most if max_length is None else min(most, max_length)
 
 
