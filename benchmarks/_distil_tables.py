@@ -285,8 +285,8 @@ def prm_table(cells: Cells, sheet: Sheet) -> str:
     labels = cells.get("prm.labels")
     if labels is not None:
         lines.append(
-            f"Monte-Carlo marks against exact ones: AUROC {_auroc(labels['auroc'])} (of yes against no, so the mean of the "
-            f"shares of good and of bad steps that are marked so), {labels['accuracy']:.3f} agree, "
+            f"Monte-Carlo marks against exact ones: AUROC {_auroc(labels['auroc'])} (of yes against no: the mean of "
+            f"the shares of good and of bad steps that are marked so), {labels['accuracy']:.3f} agree, "
             f"{labels['wrongly_good']:.3f} of the bad steps called good, {labels['missed']:.3f} of the good ones "
             f"bad, on {labels['steps']:,} steps of {labels['replies']:,} replies."
         )

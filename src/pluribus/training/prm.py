@@ -77,8 +77,9 @@ def _form(job: Job) -> StepForm:
     """How replies are read: as is wished, else as the student was taught to, else as models of its dialect write, else
     line by line.
 
-    It matters: where a step begins as the student has never seen one begin, it is blind. By its own likelihood a member
-    of the zoo tells good steps from bad ones with an AUROC of 0.95 behind a space, and 0.67 behind a line's end (`benchmarks/step_layout.py`).
+    It matters: where a step begins as the student has never seen one begin, it is blind. By its own likelihood zoo/qwen
+    tells good steps from bad ones with an AUROC of 0.95 behind a space, and 0.67 behind a line's end; see
+    `benchmarks/step_layout.py`.
     """
     wishes, taught = job.config.prm, Path(job.path) / STEP_FORM
     if taught.is_file():
