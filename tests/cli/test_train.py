@@ -53,6 +53,17 @@ def test_the_plan_counts_the_steps_that_are_made(
     assert planned == pluribus(*wishes).object["steps"]
 
 
+def test_an_empty_text_and_a_space_are_what_they_say(pluribus: Run, tmp_path: Path) -> None:
+    file = tmp_path / "steps.jsonl"
+    file.write_text('{"prompt": "1 + 1?", "completions": ["2."], "labels": [true]}\n', "utf-8")
+    said = ["train", "prm", "--model", "zoo/qwen", "--data", file, "--out", tmp_path / "o", "--plan", "--json"]
+    done = pluribus(*said, "--set", "prm.separator=", "--set", "prm.join= ")
+    assert done.code == 0, done.err
+    assert done.object["config"]["prm"] == {"separator": "", "join": " "}
+    wrong = pluribus(*said, "--set", "max_steps=")
+    assert "max_steps is ''; input should be a valid integer" in wrong.complaint()
+
+
 @pytest.mark.parametrize(
     ("said", "complaint"),
     [

@@ -99,6 +99,9 @@ def _said(kind: str, wishes: Wishes) -> dict[str, Any]:
         found["quantization"] = wishes.bits
     for text in wishes.settings:
         name, entry = _setting(text)
+        said = text.partition("=")[2]
+        if not said.strip():  # an empty text or spaces, which YAML takes for null
+            entry = said
         for part in reversed(name.split(".")):
             entry = {part: entry}
         found = over(found, entry)
