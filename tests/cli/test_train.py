@@ -50,7 +50,10 @@ def test_the_plan_counts_the_steps_that_are_made(
     flags = [part for name, value in said.items() for part in (f"--{name.replace('_', '-')}", value)]
     wishes = ("train", "sft", "--model", "zoo/qwen", "--data", rows, "--out", tmp_path / "student", *flags, "--json")
     planned = pluribus(*wishes, "--plan").object["steps"]
-    assert planned == pluribus(*wishes).object["steps"]
+    done = pluribus(*wishes).object
+    assert planned == done["steps"] and done["loss"] is not None, "no step was logged, and its loss is known"
+    about = json.loads((tmp_path / "student" / "training.json").read_text("utf-8"))["about"]
+    assert about["checked_against"] == ["sums@test"] and about["data"]["learned"] == about["data"]["rows"] == 4
 
 
 def test_an_empty_text_and_a_space_are_what_they_say(pluribus: Run, tmp_path: Path) -> None:

@@ -32,3 +32,14 @@ def test_terms_are_those_of_services(tmp_path: Path, model: str, terms: bool) ->
     facts, text = carded(tmp_path, "sft", {"model": model})
     assert facts["data"]["models"] == {model: 1}
     assert ("## Providers' terms" in text) == terms
+
+
+def test_a_name_ends_neither_its_code_nor_its_table(tmp_path: Path) -> None:
+    _, text = carded(tmp_path, "sft", {"model": "vllm/a`|\n# not a heading", "task": "x|y"})
+    assert "| `vllm/a   # not a heading` | 1 |" in text and "| `x y` | 1 |" in text
+
+
+def test_it_says_what_it_was_checked_against(tmp_path: Path) -> None:
+    facts, text = carded(tmp_path, "sft", {"model": "zoo/phi"})
+    assert facts["checked_against"] == [] and "checked against no evaluation set" in text
+    assert "No row holds a question of `sums@test`." in card({**facts, "checked_against": ["sums@test"]})

@@ -115,6 +115,8 @@ def test_it_says_what_it_learned_from(learned: Trained) -> None:
     assert json.loads((Path(learned.folder) / "prm.json").read_text()) == {
         "separator": "", "join": " ", "cut": "auto", "max_length": 2048,
     }  # fmt: skip
+    weights, notes = (Path(learned.folder) / name for name in ("model.safetensors", "training.json"))
+    assert weights.stat().st_mode == notes.stat().st_mode, "who may read the folder may read the weights"
     config = transformers.AutoConfig.from_pretrained(learned.folder)
     assert config.id2label == {0: "bad", 1: "good"} and config.architectures == ["Qwen3ForTokenClassification"]
 

@@ -32,8 +32,9 @@ class Trained:
     steps: int
     """Optimiser steps in all."""
     rows: int
+    """That were learned from; a row without room for its reply is left out."""
     loss: float | None
-    """Mean over the last logged steps; None: nothing was logged."""
+    """Mean over the last logged steps, of all where none was logged; None: there was no step."""
     seconds: float
     """Of this call."""
     resumed_from: int = 0

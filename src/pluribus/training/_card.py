@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -30,12 +31,21 @@ _TERMS: Mapping[str, str] = {
     "openrouter": "it passes on models of many makers, and the terms of some limit the use of outputs to train others",
 }
 """Service → what is known of it. Of the others nothing is; open weights have a licence of their own."""
+_BREAKS = re.compile(r"[`|\r\n]")
+_USE = "`pluribus run --task TASK --agent-models local/FOLDER`"
+_USES = {"prm": "As a judge of `pluribus reward`: `{role: verifier, kind: prm, model: local/FOLDER}`"}
 _MODELS = ("model", "chosen_model", "rejected_model")
 """Columns that name who wrote a reply."""
 
 
-def about(config: TrainConfig, path: str, rows: Sequence[Row], done: Trained) -> dict[str, Any]:
-    """The facts: base, data with its provenance, counts, versions. Absolute paths stay out."""
+def about(
+    config: TrainConfig, path: str, rows: Sequence[Row], done: Trained, looked_at: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The facts: base, data with its provenance, counts, versions. Absolute paths stay out.
+
+    Args:
+        looked_at: evaluation sets of which no row holds a question.
+    """
     return {
         "base": config.model,
         "base_name": Path(path).name if Path(path).is_dir() else path,
@@ -44,10 +54,11 @@ def about(config: TrainConfig, path: str, rows: Sequence[Row], done: Trained) ->
             "file": Path(config.data).name,
             "sha256": hashlib.sha256(Path(config.data).read_bytes()).hexdigest(),
             "rows": len(rows),
+            "learned": done.rows,
             **{name: _counts(rows, name) for name in ("view", "task", "split", "run") if name in rows[0]},
             "models": _writers(rows),
         },
-        "checked_against": list(config.check_against),
+        "checked_against": [name if "/" not in name else Path(name).name for name in looked_at],
         "learning_rate": config.rate,
         "steps": done.steps,
         "seed": config.seed,
@@ -73,10 +84,10 @@ def card(facts: Mapping[str, Any]) -> str:
         f"{_WORDS[facts['kind']].capitalize()}: {facts['steps']:,} optimiser steps at a learning rate of "
         f"{facts['learning_rate']:g}, seed {facts['seed']}.", "",
         "## What it was trained on", "",
-        f"`{data['file']}`, {data['rows']:,} rows, sha256 `{data['sha256']}`.", "",
-        *_tables(data), *_terms(data["models"]),
+        f"{_code(data['file'])}, {data['rows']:,} rows, sha256 `{data['sha256']}`.", "",
+        *_tables(data), *_terms(data["models"]), *_looked_at(facts["checked_against"]),
         "## How to ask it", "",
-        "`pluribus run --task TASK --agent-models local/FOLDER`, where FOLDER holds this file.", "",
+        f"{_USES.get(facts['kind'], _USE)}, where FOLDER holds this file.", "",
         "Versions: " + ", ".join(f"{name} {found}" for name, found in facts["packages"].items()) + ".", "",
         "`training.json` beside this file holds every setting and what was logged.", "",
     ]  # fmt: skip
@@ -90,10 +101,25 @@ def _tables(data: Mapping[str, Any]) -> list[str]:
             lines += [
                 f"| {name} | rows |",
                 "|---|---|",
-                *(f"| `{what}` | {n:,} |" for what, n in data[name].items()),
+                *(f"| {_code(what)} | {n:,} |" for what, n in data[name].items()),
                 "",
             ]
     return lines
+
+
+def _code(said: str) -> str:
+    """A name out of a data file, where it can end neither the code nor the table it stands in.
+
+    >>> print(_code("a`b | c"))
+    `a b   c`
+    """
+    return f"`{_BREAKS.sub(' ', said)}`"
+
+
+def _looked_at(sets: Sequence[str]) -> list[str]:
+    if not sets:
+        return ["It was checked against no evaluation set.", ""]
+    return [f"No row holds a question of {', '.join(map(_code, sets))}.", ""]
 
 
 def _terms(models: Mapping[str, int]) -> list[str]:

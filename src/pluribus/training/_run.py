@@ -56,6 +56,8 @@ class Job:
     eval_rows: Sequence[Row] | None
     max_length: int | None
     """Most tokens of a row."""
+    looked_at: tuple[str, ...] = ()
+    """Evaluation sets of which no row holds a question."""
 
     def student(self, cls: Any, **options: Any) -> Any:
         """The model; `cls` is the auto class of its head."""
@@ -93,7 +95,7 @@ def prepare(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]]) 
     eval_rows = kind.read(Path(config.eval_data)) if config.eval_data is not None else None
     check_unseen(config.data, rows, unseen)
     tokenizer = _models.tokenizer_of(path, template=config.kind != "prm")
-    return Job(config, path, tokenizer, rows, eval_rows, _longest(config, path))
+    return Job(config, path, tokenizer, rows, eval_rows, _longest(config, path), tuple(unseen))
 
 
 @contextmanager
@@ -131,7 +133,8 @@ def _train(kind: Any, job: Job, folder: Path, mark: str, progress: Progress | No
     if hasattr(kind, "finish"):
         kind.finish(trainer, job, folder)
     done = Trained(
-        folder=str(folder), kind=job.config.kind, steps=trainer.state.global_step, rows=len(job.rows),
+        folder=str(folder), kind=job.config.kind, steps=trainer.state.global_step,
+        rows=len(job.rows) if job.config.sft.packing else len(trainer.train_dataset),
         loss=_last_loss(trainer.state.log_history), seconds=time.perf_counter() - began,
         resumed_from=_step(last) if last else 0,
         evaluation={name: float(value) for name, value in evaluation.items() if isinstance(value, int | float)},
@@ -139,7 +142,15 @@ def _train(kind: Any, job: Job, folder: Path, mark: str, progress: Progress | No
     )  # fmt: skip
     if trainer.is_world_process_zero():
         _end(folder, mark, job, done)
+        _open(folder)
     return done
+
+
+def _open(folder: Path) -> None:
+    """Weights may be read by whom the rest of the folder may be read by; safetensors writes them for their owner."""
+    mode = (folder / TRAINED).stat().st_mode
+    for weights in folder.rglob("*.safetensors"):
+        weights.chmod(mode)
 
 
 def _trainer(kind: Any, job: Job) -> Any:
@@ -174,7 +185,8 @@ def _unmark(folder: Path) -> None:
 
 
 def _last_loss(log: Sequence[Mapping[str, Any]]) -> float | None:
-    losses = [entry["loss"] for entry in log if "loss" in entry]
+    """Of the last logged steps; of all, where none was logged on the way."""
+    losses = [entry[name] for name in ("train_loss", "loss") for entry in log if name in entry]
     return float(losses[-1]) if losses else None
 
 
@@ -406,7 +418,7 @@ def _listen(trainer: Any, progress: Progress | None) -> None:
 
 
 def _end(folder: Path, mark: str, job: Job, done: Trained) -> None:
-    about = _card.about(job.config, job.path, job.rows, done)
+    about = _card.about(job.config, job.path, job.rows, done, job.looked_at)
     (folder / "README.md").write_text(_card.card(about), "utf-8")
     result = {
         "steps": done.steps, "rows": done.rows, "loss": done.loss, "seconds": round(done.seconds, 3),
