@@ -180,7 +180,7 @@ def test_a_run_that_is_not_there(pluribus: Run, name: str) -> None:
 def test_a_folder_that_can_not_be_written(pluribus: Run, name: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said = pluribus("analyze", name, "--embedder", "hashing", "--output-dir", tmp_path / "file")
-    assert (said.code, "can not be made: File exists" in said.err) == (1, True)
+    assert (said.code, "can not be made: File exists" in said.err) == (2, True)
 
 
 def history_round(*said: str | None) -> dict[str, Any]:

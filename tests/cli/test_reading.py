@@ -73,7 +73,7 @@ def test_a_report_that_can_not_be_written_is_refused_before_the_work(pluribus: R
     (tmp_path / "file").write_text("")
     for out in ("file", "file/page.html"):
         said = pluribus("report", name, *EMBED, "--out", tmp_path / out)
-        assert (said.code, "can not be made: " in said.err) == (1, True)
+        assert (said.code, "can not be made: " in said.err) == (2, True)
     assert pluribus("report", name, *EMBED, "--out", tmp_path / "v1.2").code == 0
     assert (tmp_path / "v1.2" / "report.html").is_file()
 

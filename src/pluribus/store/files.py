@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pluribus.codec import to_json
-from pluribus.errors import StoreError
+from pluribus.errors import StoreError, UsageError
 
 Output = gzip.GzipFile | BufferedWriter
 
@@ -54,10 +54,10 @@ def make_folder(folder: Path) -> Path:
     """The folder, there from now on: made before long work whose result goes into it.
 
     Raises:
-        StoreError: it can not be made, or is a file.
+        UsageError: it can not be made, or is a file.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"the folder {folder} can not be made: {error.strerror}", hint="choose another") from error
+        raise UsageError(f"the folder {folder} can not be made: {error.strerror}", hint="choose another") from error
     return folder
