@@ -90,6 +90,8 @@ class Scale:
     rollouts_from: int = 120
     """Training questions whose steps are also rated by rollouts, which cost a call each."""
     rollouts: int = 4
+    prm_steps: int = 800
+    """Optimiser steps of these."""
     steps: int = 100
     """Optimiser steps of every supervised arm."""
     sizes_steps: int = 50
@@ -112,14 +114,16 @@ FULL = Scale()
 QUICK = Scale(
     train=40, experts_train=24, styles_train=24, sizes_train=24, sizes_test=12, dev=20, experts_test=12, test=30,
     again=10, other=12, logic=8, draws=10, pairs_from=48, marks_from=12, rollouts_from=6, rollouts=2,
-    steps=3, sizes_steps=2, pair_steps=2, course=3,
+    prm_steps=3, steps=3, sizes_steps=2, pair_steps=2, course=3,
 )  # fmt: skip
 SFT = {"batch_size": 16, "learning_rate": 1e-3, "warmup_ratio": 0.1, "scheduler": "cosine"}
 DPO = {"batch_size": 16, "learning_rate": 1e-4, "warmup_ratio": 0.1, "dpo": {"beta": 0.1}}
-PRM = {"batch_size": 16, "epochs": 2.0, "learning_rate": 1e-3, "warmup_ratio": 0.1}
+LAYOUT = {"separator": "", "join": " "}
+"""As the zoo writes: a student's folder does not say it."""
+PRM = {"batch_size": 16, "epochs": 2.0, "learning_rate": 1e-3, "warmup_ratio": 0.1, "prm": LAYOUT}
 LONG_PRM = {
-    "batch_size": 32, "max_steps": 800, "learning_rate": 1.2e-3, "warmup_ratio": 0.05, "scheduler": "cosine",
-    "weight_decay": 0.1, "adam_beta2": 0.95, "save_steps": 100, "prm": {"contrast": 0.0},
+    "batch_size": 32, "learning_rate": 1.2e-3, "warmup_ratio": 0.05, "scheduler": "cosine",
+    "weight_decay": 0.1, "adam_beta2": 0.95, "save_steps": 100, "prm": {**LAYOUT, "contrast": 0.0},
 }  # fmt: skip
 
 
@@ -386,10 +390,10 @@ def prm_stage(bench: Bench) -> None:
     _marked(bench, "rollouts", "rollouts", "rollouts")
     bench.cells.make("prm.labels", lambda: prm.compared(bench.data("prm_rollouts"), bench.data("prm_same")))
     _marked(bench, "many", "many", "checker")
-    own, other = bench.model("rsft.base.0"), "zoo/phi"
+    own, other, longer = bench.model("rsft.base.0"), "zoo/phi", {**LONG_PRM, "max_steps": bench.scale.prm_steps}
     for kind, data, trunk, settings in (
-        ("same", "same", own, PRM), ("rollouts", "rollouts", own, PRM), ("other", "many", other, LONG_PRM),
-        ("own", "many", own, LONG_PRM),
+        ("same", "same", own, PRM), ("rollouts", "rollouts", own, PRM), ("other", "many", other, longer),
+        ("own", "many", own, longer),
     ):  # fmt: skip
         bench.cells.make(f"train.prm_{kind}", partial(
             trained, "prm", trunk, bench.data(f"prm_{data}"), bench.model(f"prm_{kind}"), seed=0, **settings

@@ -25,7 +25,8 @@ def pluribus(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_demo_measures_every_arm_and_stores_it(tmp_path: Path) -> None:
-    done = pluribus("demo", "--questions", "20", home=tmp_path)
+    n = 12
+    done = pluribus("demo", "--questions", str(n), home=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "At 8 calls a question" in done.stdout
     assert "round 1, after reading the others" in done.stdout
@@ -34,10 +35,10 @@ def test_the_demo_measures_every_arm_and_stores_it(tmp_path: Path) -> None:
     methods = [result.table.method for result in runs]
     assert sorted(set(methods)) == ["debate", "self_consistency", "single", "vote"]
     assert all(result.score.failed == 0 and len(result.rows) == result.asked for result in runs)
-    tested = [result for result in runs if result.asked == 20]
+    tested = [result for result in runs if result.asked == n]
     assert [result.table.method for result in tested].count("debate") == 3 and methods.count("debate") == 4
     equal_calls = [result.score.calls for result in tested if result.table.method in ("debate", "self_consistency")]
-    assert set(equal_calls) == {8 * 20}
+    assert set(equal_calls) == {8 * n}
     (student,) = (tmp_path / "demo").glob("*/student")
     assert "Many into one: qwen alone" in done.stdout and (student / "model.safetensors").is_file()
     asked = [result.table.seats[0] for result in tested if str(student) in result.table.seats[0].model]
