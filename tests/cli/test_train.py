@@ -63,6 +63,7 @@ def test_an_empty_text_and_a_space_are_what_they_say(pluribus: Run, tmp_path: Pa
     done = pluribus(*said, "--set", "prm.separator=", "--set", "prm.join= ")
     assert done.code == 0, done.err
     assert done.object["config"]["prm"] == {"separator": "", "join": " "}
+    assert "the rows name no task, and were held against no test set; name one with --check-against" in done.err
     wrong = pluribus(*said, "--set", "max_steps=")
     assert "max_steps is ''; input should be a valid integer" in wrong.complaint()
 

@@ -120,7 +120,10 @@ def _train(config: TrainConfig, err: Console) -> Trained:
 
 def _unseen(config: TrainConfig, err: Console) -> dict[str, list[list[str]]]:
     """The evaluation sets that are at hand, each question as its lines; what could not be looked at is said."""
-    sets, notes = sets_of(_tasks(Path(config.data)), config.check_against)
+    tasks = _tasks(Path(config.data))
+    sets, notes = sets_of(tasks, config.check_against)
+    if not tasks and not sets:
+        notes = ["the rows name no task, and were held against no test set; name one with --check-against"]
     for note in notes:
         err.print(_screen.line(note, "yellow"))
     return {one.name: [text.splitlines() for text in one.texts] for one in sets}
