@@ -25,7 +25,7 @@ def pluribus(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_demo_measures_every_arm_and_stores_it(tmp_path: Path) -> None:
-    n = 12
+    n = 20
     done = pluribus("demo", "--questions", str(n), home=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "At 8 calls a question" in done.stdout

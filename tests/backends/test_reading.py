@@ -221,8 +221,8 @@ async def test_the_head_is_part_of_the_models_name(made: Make) -> None:
     path = made()
     (told,) = await all_at_once({"model": f"local/{path}", "head": "reward"}, [conversation("4")])
     assert told.model.startswith(f"local/{path}[head=reward,weights=")
-    plain = await all_at_once(f"local/{path}", [asking()])  # the same weights as a language model: another worker
-    assert plain[0].scores is None
+    with pytest.raises(UsageError, match="it scores replies and writes none"):
+        await all_at_once(f"local/{path}", [asking()])
 
 
 @pytest.mark.parametrize(
