@@ -21,7 +21,7 @@ PICKED=${PICKED:-200}    # questions on which the process reward model picks amo
 STUDENT=${STUDENT:-zoo/qwen}
 COUNCIL=${COUNCIL:-zoo/gemma,zoo/olmo,zoo/phi}
 TEACHER=${TEACHER:-zoo/gemma}
-VERIFIER=${VERIFIER:-zoo/phi}  # becomes the process reward model: not the student, whose mistakes it could not see
+VERIFIER=${VERIFIER:-zoo/phi}  # becomes the process reward model; it did not write what it judges
 CALLS=6                  # of the council: three seats, twice each
 
 export PLURIBUS_HOME="$DIR/workspace"
