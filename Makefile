@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # Threads of the numerical libraries: workers share the cores, and small models lose more by waiting than they gain.
 export OMP_NUM_THREADS ?= 1
 
@@ -36,10 +36,10 @@ tools:  ## what the tests of the sandbox and of the pages need; where it can not
 	chromium-driver; } >/dev/null 2>&1 || true
 
 test: lint types tools  ## everything that must hold: lint, strict types, architecture, tests
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 coverage: $(VENV)/.dev tools  ## the same tests with branch coverage, which takes them about 40 % longer
-	$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
 zoo: $(VENV)/.demo  ## train the embedded models again, from scratch; resumable
 	$(BIN)/python -m pluribus.zoo.train

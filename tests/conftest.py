@@ -19,6 +19,14 @@ from pluribus.types import Question, Seat
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
+LONGEST = ("test_walk.py", "test_members.py", "zoo/test_train.py", "test_processes.py", "cli/test_reward.py")
+"""Files that take longest, begun first: none of several workers is left alone with one in the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     for name in list(os.environ):
