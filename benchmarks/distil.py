@@ -404,7 +404,7 @@ def prm_stage(bench: Bench) -> None:
 
 
 def _judged_draws(bench: Bench, some: Sequence[measure.Pair], seed: int) -> None:
-    """What the process reward models say of a student's draws, and how likely the same are to the student and to zoo/phi."""
+    """What the process reward models say of a student's draws; how likely the student and zoo/phi find the same."""
     draws = _draws(bench, some, seed)
     scores = {}
     for kind in ("same", "rollouts", "other", "own"):

@@ -325,7 +325,7 @@ async def test_equal_specs_share_one_model_and_the_last_one_frees_it(folders: di
         gc.collect()
         return sum(own in str(source) for source in list(_LEASES))
 
-    own = str(shutil.copytree(folders["llama"], tmp_path / "own"))  # what other tests left to be collected is not counted
+    own = str(shutil.copytree(folders["llama"], tmp_path / "own"))  # what other tests left is not counted
     first, second = (connect(parse(f"local/{own}")) for _ in range(2))
     other = connect(parse({"model": f"local/{own}", "max_batch": 2}))
     assert held() == 2
