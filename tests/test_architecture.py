@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "distil": {"types", "errors", "rows", "load", "codec", "answers", "steps", "contamination", "consensus"}
     | {"diversity", "stats", "prompts", "label", "reward", "prefer", "verdicts"},
     "training": {"types", "errors", "load", "codec", "config", "steps", "contamination", "stats", "answers", "metrics"}
-    | {"objectives", "diversity", "embedders", "distil", "backends", "zoo", "rows", "prefer"},
+    | {"objectives", "diversity", "embedders", "distil", "backends", "zoo", "rows", "prefer", "label", "sandbox"},
     "evaluate": {"types", "errors", "answers", "solve", "decide", "label", "stats", "metrics", "diversity"},
     "panel": {"types", "errors", "answers", "decide", "evaluate"},
     "logs": {"types", "errors", "answers", "load", "panel", "evaluate", "consensus"},

@@ -4,6 +4,8 @@ A member has
 
 - `read(path) -> rows`, which checks the file of training rows (DataError names file and line);
 - `trainer(job) -> Trainer`, the trainer with model and data, ready to go; its class is made by `_watch.watched`;
+- `check(job)` (optional), which raises where the wishes do not fit the rows, before weights are read;
+- `notes(job, processes)` (optional), what there is to say before the start;
 - `finish(trainer, job, folder)` (optional), which writes what the kind needs beside the weights.
 
 Importing this package is cheap; torch, transformers and TRL are imported by the first training. `train` is the same for

@@ -21,6 +21,7 @@ _WORDS: Mapping[str, str] = {
     "sft": "supervised fine-tuning on demonstrations",
     "dpo": "direct preference optimisation on preferences",
     "prm": "a process reward model, which gives each step of a reply a chance to be good",
+    "grpo": "reinforcement learning on the model's own samples",
 }
 _TERMS: Mapping[str, str] = {
     "openai": "OpenAI's terms limit the use of outputs to train competing models",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -42,6 +43,8 @@ SILENT = (
 """Wishes that do not change the weights: a training goes on when one of them is another."""
 Progress = Callable[[int, int, Mapping[str, Any]], None]
 """Gets step, steps in all, and what was logged."""
+Score = Callable[[Sequence[Any], Sequence[Any]], Awaitable[Sequence[float | None]]]
+"""Judges as TRL asks them: prompts, completions → rewards; None: no verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class Job:
     """Most tokens of a row."""
     looked_at: tuple[str, ...] = ()
     """Evaluation sets of which no row holds a question."""
+    score: Score | None = None
+    """A council of judges; None: there is none."""
 
     def student(self, cls: Any, **options: Any) -> Any:
         """The model; `cls` is the auto class of its head."""
@@ -69,11 +74,23 @@ class Job:
 
 
 def run(
-    config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]], progress: Progress | None = None
+    config: TrainConfig,
+    unseen: Mapping[str, Sequence[Sequence[str]]],
+    progress: Progress | None = None,
+    *,
+    score: Score | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Trained:
-    """See `pluribus.training.train`."""
-    job = prepare(config, unseen)
+    """See `pluribus.training.train`.
+
+    Args:
+        say: gets what there is to say before the start.
+    """
+    job = prepare(config, unseen, score)
     memory_of(job)
+    if say is not None:
+        for note in notes(job):
+            say(note)
     folder, mark = Path(config.out), fingerprint(config)
     with _one_by_one():
         before = _begin(folder, mark, config)
@@ -83,7 +100,7 @@ def run(
         return _train(load("training", config.kind), job, folder, mark, progress)
 
 
-def prepare(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]]) -> Job:
+def prepare(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]], score: Score | None = None) -> Job:
     """Everything that can be checked before weights are read."""
     _check_packages(config)
     _check_merge(config)
@@ -95,7 +112,21 @@ def prepare(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]]) 
     eval_rows = kind.read(Path(config.eval_data)) if config.eval_data is not None else None
     check_unseen(config.data, rows, unseen)
     tokenizer = _models.tokenizer_of(path, template=config.kind != "prm")
-    return Job(config, path, tokenizer, rows, eval_rows, _longest(config, path), tuple(unseen))
+    job = Job(config, path, tokenizer, rows, eval_rows, _longest(config, path), tuple(unseen), score)
+    if hasattr(kind, "check"):
+        kind.check(job)
+    return job
+
+
+def notes(job: Job) -> list[str]:
+    """What a kind has to say before the start, in one of several processes."""
+    kind, (place, processes) = load("training", job.config.kind), _processes()
+    return kind.notes(job, processes) if place == 0 and hasattr(kind, "notes") else []
+
+
+def _processes() -> tuple[int, int]:
+    """This process's number, and how many there are."""
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 @contextmanager
@@ -112,6 +143,8 @@ def _one_by_one() -> Iterator[None]:
 def memory_of(job: Job) -> memory.Memory:
     """What one device will have to hold; UsageError where it can not."""
     tokens = memory.longest([*job.rows, *(job.eval_rows or ())], job.tokenizer, job.max_length)
+    if job.config.kind == "grpo":
+        tokens = min(tokens + job.config.grpo.max_new_tokens, job.max_length or sys.maxsize)
     return memory.check(job.config, load_config(job.path, None), tokens)
 
 

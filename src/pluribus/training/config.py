@@ -10,20 +10,26 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from pluribus.config import Strict, read_config, words
 from pluribus.errors import ConfigError
+from pluribus.objectives.estimators import check
 from pluribus.steps import Cut
 
-Kind = Literal["sft", "dpo", "prm"]
+Kind = Literal["sft", "dpo", "prm", "grpo"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Precision = Literal["auto", "fp32", "bf16"]
 Tracker = Literal["none", "trackio", "wandb", "tensorboard"]
 Scheduler = Literal["linear", "cosine", "constant", "constant_with_warmup"]
 Quantization = Literal["4bit", "8bit"]
 
-RATES: Mapping[Kind, tuple[float, float]] = {"sft": (2e-5, 2e-4), "dpo": (1e-6, 1e-5), "prm": (1e-5, 1e-4)}
+RATES: Mapping[Kind, tuple[float, float]] = {
+    "sft": (2e-5, 2e-4), "dpo": (1e-6, 1e-5), "prm": (1e-5, 1e-4), "grpo": (1e-6, 1e-5),
+}  # fmt: skip
 """Kind → learning rate when the file says none: of all weights, of an adapter or a head alone.
 
-The first two are TRL's defaults; ten times as much for LoRA as in Schulman and Thinking Machines Lab 2025,
+Those of sft, dpo and grpo are TRL's defaults; ten times as much for LoRA as in Schulman and Thinking Machines Lab 2025,
 "LoRA Without Regret"."""
+Objective = Literal["mean", "pass", "max", "best_of", "majority", "weighted_majority"]
+Estimator = Literal["urloo", "loo1", "loo", "naive", "rloo"]
+RewardMode = Literal["VR", "PRM", "PRMVR", "ORM"]
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -82,11 +88,142 @@ class PrmConfig(Finite):
     """Width of the contrast's space."""
 
 
+class VllmConfig(Strict):
+    """Where TRL lets vLLM write the samples: a server of its own (`trl vllm-serve`), or the training's own devices."""
+
+    mode: Literal["server", "colocate"] = "server"
+    url: str = "http://127.0.0.1:8000"
+    """Of the server."""
+    memory: Annotated[float, Field(gt=0, lt=1)] = 0.3
+    """Share of each GPU that vLLM takes on the training's own devices."""
+
+
+class GrpoConfig(Finite):
+    """Reinforcement learning for what is deployed: see `pluribus.training.grpo` and docs/rl.md."""
+
+    objective: Objective = "mean"
+    """What is made better: one sample (`mean`), the best of k (`pass`, `max`, `best_of`), or their vote."""
+    k: Positive | None = None
+    """Samples that the deployed procedure sees; every objective but `mean` needs it."""
+    k_end: Positive | None = None
+    """k goes there in equal steps over the training; None: it stays."""
+    estimator: Estimator = "urloo"
+    """`rloo` is urloo at k = 1."""
+    samples: Annotated[int, Field(ge=2)] = 8
+    """n, of each prompt; at least k."""
+    prompts: Positive | None = None
+    """Prompts of which samples are drawn at once; None: as many as one optimiser step takes."""
+
+    reward_mode: RewardMode = "VR"
+    """VR: the task's checker; PRM: a process reward model's steps; PRMVR: both; ORM: an outcome reward model."""
+    reward_baseline: Literal["step", "token"] = "step"
+    verifiable_reward_coef: float = 1.0
+    """Weight of the outcome's part beside the steps'."""
+    prm: str | None = None
+    """Folder of the process reward model."""
+    credit_temperature: Annotated[float, Field(gt=0)] = 0.1
+    judges: str | None = None
+    """A file of judges: their consensus is the outcome reward of ORM, and the score of best_of and weighted votes."""
+    self_labelled: bool = False
+    """Right is what most samples of the group say; no key is read for the reward."""
+
+    kl: Annotated[float, Field(ge=0)] = 0.0
+    """Weight of the divergence from the start, inside the loss, with a gradient; 0: no second model is kept."""
+    temperature: Annotated[float, Field(gt=0)] = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    max_new_tokens: Positive = 256
+    """Of each sample; the loss is divided by it."""
+    iterations: Positive = 1
+    """Times each batch of samples is learned from."""
+    clip: Annotated[float, Field(gt=0)] = 0.2
+    vllm: VllmConfig | None = None
+
+    eval_steps: Positive | None = None
+    """Steps between two looks at the held-out questions; None: at the end only, and where labels are the model's own
+    ten times on the way."""
+    eval_samples: Annotated[int, Field(ge=1)] = 4
+    """Of each held-out question."""
+    collapse_alarm: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    """Alarm when the samples' diversity above that of one (K* − 1) falls below this share of what it was at first."""
+    length_alarm: Annotated[float, Field(ge=0, lt=1)] = 0.6
+    """Alarm when replies are shorter than this share of what they were at first."""
+    stop_on_alarm: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_critic(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and values.get("estimator") == "gae":
+            raise ValueError(
+                "estimator gae needs a value network beside the policy, and none is trained here: groups of samples "
+                "are their own baseline; use urloo, which is RLOO for objective mean"
+            )
+        return values
+
+    @model_validator(mode="after")
+    def _fits(self) -> GrpoConfig:
+        for said in (self._group(), self._reward(), self._labels()):
+            if said is not None:
+                raise ValueError(said)
+        return self
+
+    def _group(self) -> str | None:
+        """What is wrong with k and n."""
+        if self.objective == "mean":
+            if self.k not in (None, 1) or self.k_end not in (None, 1):
+                return f"k is {self.k}, and objective mean sees one sample; drop k, or name another objective"
+            if self.estimator not in ("urloo", "rloo"):
+                return f"estimator {self.estimator} is not there for objective mean; use urloo, which is RLOO"
+            return None
+        if self.k is None:
+            return (
+                f"k is missing: objective {self.objective} is about k samples; say for example k: {self.samples // 2}"
+            )
+        if self.estimator == "rloo":
+            return f"estimator rloo is that of objective mean; use urloo or loo1 for {self.objective}"
+        for k in (self.k, self.k_end or self.k):
+            if k > self.samples:
+                return f"k is {k}, and there are {self.samples} samples per prompt; expected k of at most that many"
+            try:
+                check(self.estimator, self.samples, k)
+            except ValueError as problem:
+                return str(problem)
+        return None
+
+    def _reward(self) -> str | None:
+        """What is wrong with where the reward comes from."""
+        if self.reward_mode in ("PRM", "PRMVR") and self.prm is None:
+            return f"reward_mode {self.reward_mode} needs a process reward model; name its folder with prm"
+        if self.reward_mode == "ORM" and self.prm is None and self.judges is None:
+            return "reward_mode ORM needs a reward model; name judges, or the folder of a process reward model with prm"
+        if self.reward_mode == "PRM" and self.objective != "mean":
+            return f"objective {self.objective} is about outcomes, and reward_mode PRM has none; use PRMVR"
+        if self.reward_mode == "ORM" and self.objective in ("pass", "majority", "weighted_majority"):
+            return (
+                f"objective {self.objective} needs rewards of answers, right or not, and reward_mode ORM gives each "
+                "reply its own; use mean, max or best_of"
+            )
+        if self.objective in ("best_of", "weighted_majority") and self.prm is None and self.judges is None:
+            return f"objective {self.objective} needs scores of the samples; name judges, or a folder with prm"
+        return None
+
+    def _labels(self) -> str | None:
+        """What is wrong with labels of the model's own."""
+        if not self.self_labelled:
+            return None
+        if self.reward_mode not in ("VR", "PRMVR"):
+            return f"self_labelled makes the labels of reward_mode VR and PRMVR, found {self.reward_mode}"
+        if self.objective != "mean":
+            return (
+                f"self_labelled already takes the vote for the truth; with it objective is mean, found {self.objective}"
+            )
+        return None
+
+
 class TrainConfig(Finite):
     """One training."""
 
     PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {
-        "lora": LoraConfig, "sft": SftConfig, "dpo": DpoConfig, "prm": PrmConfig,
+        "lora": LoraConfig, "sft": SftConfig, "dpo": DpoConfig, "prm": PrmConfig, "grpo": GrpoConfig,
     }  # fmt: skip
 
     kind: Kind
@@ -143,6 +280,7 @@ class TrainConfig(Finite):
     sft: SftConfig = SftConfig()
     dpo: DpoConfig = DpoConfig()
     prm: PrmConfig = PrmConfig()
+    grpo: GrpoConfig = GrpoConfig()
 
     @model_validator(mode="after")
     def _fits(self) -> TrainConfig:
@@ -150,7 +288,7 @@ class TrainConfig(Finite):
             raise ValueError(
                 f"quantization is {self.quantization!r}: quantized weights do not learn; add lora, or drop quantization"
             )
-        for name in ("sft", "dpo", "prm"):
+        for name in KINDS:
             if name != self.kind and name in self.model_fields_set:
                 raise ValueError(f"{name} does nothing in a training of kind {self.kind}; drop it")
         if self.kind == "prm" and self.prm.fix_llm and self.lora is not None:

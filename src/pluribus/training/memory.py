@@ -333,8 +333,8 @@ def _optimizer(setup: Setup, learned: int) -> float:
 
 
 def _reference(config: TrainConfig, shape: Shape, setup: Setup) -> float:
-    """DPO's second model; with an adapter the model without it serves."""
-    if config.kind != "dpo" or config.lora is not None:
+    """The second model of DPO, and of GRPO with a divergence; with an adapter the model without it serves."""
+    if config.kind not in ("dpo", "grpo") or config.lora is not None or (config.kind == "grpo" and not config.grpo.kl):
         return 0.0
     if setup.sharding in ("fsdp", "zero3"):
         return (4.0 if setup.sharding == "fsdp" else _low(setup)) * shape.parameters / setup.devices
@@ -548,7 +548,7 @@ def _conversations(row: Mapping[str, Any]) -> list[list[Mapping[str, str]]]:
 
 def _reply(row: Mapping[str, Any]) -> list[dict[str, str]]:
     """A row of steps: what stands behind each step is about as long as a line's end."""
-    said = "\n".join(row["completions"]) if "completions" in row else row["solution"]
+    said = "\n".join(row["completions"]) if "completions" in row else row.get("solution", "")
     return [{"role": "assistant", "content": said}]
 
 
