@@ -72,6 +72,7 @@ DOORS = {
     "run",
     "judging",
     "distilling",
+    "prompt_rows",
     "council",
     "controls",
     "sweep",

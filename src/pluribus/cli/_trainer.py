@@ -14,15 +14,22 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from pluribus import cli
+from pluribus import cli, prompt_rows
 from pluribus.cli import _screen
 from pluribus.cli._layers import _setting
 from pluribus.config import read_config
 from pluribus.distilling import sets_of
 from pluribus.errors import ConfigError
 from pluribus.rows import lines
+from pluribus.sandbox import Sandbox, allowing, sandbox
 from pluribus.training import TrainConfig, Trained, make_training
+from pluribus.training._grpo_watch import WORDS
 from pluribus.training.config import over
+
+QUESTIONS = ("limit", "eval_limit", "persona", "prompt", "allow_code_execution")
+"""Flags of grpo that say which questions are asked, and where: no entries of a training file."""
+HELD_OUT = 200
+"""Held-out questions of a task, unless said otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,8 @@ class Wishes:
     bits: str | None
     settings: tuple[str, ...]
     """`KEY=VALUE`, as typed."""
+    rl: Mapping[str, Any]
+    """The flags of grpo."""
 
 
 def bits(four: bool, eight: bool) -> str | None:
@@ -49,12 +58,12 @@ def bits(four: bool, eight: bool) -> str | None:
 
 def go(kind: str, file: Path | None, wishes: Wishes, *, plan: bool, json: bool) -> int:
     """Trains, and says what came of it."""
-    config = _config(kind, file, wishes)
     err = _screen.err()
+    config = _with_questions(_config(kind, file, wishes), wishes.rl, err)
     if plan:
-        return _plan(config, json)
+        return _plan(config, wishes.rl, json)
     try:
-        done = _train(config, err)
+        done = _train(config, err, wishes.rl)
     except KeyboardInterrupt:
         said = "interrupted; the same command goes on from the last checkpoint, where --save-steps left one"
         print(f"pluribus: {said}", file=sys.stderr)
@@ -82,7 +91,7 @@ def _config(kind: str, file: Path | None, wishes: Wishes) -> TrainConfig:
 
 
 def _any(wishes: Wishes) -> bool:
-    return bool(wishes.said or wishes.settings or wishes.lora or wishes.lora_r or wishes.bits)
+    return bool(wishes.said or wishes.settings or wishes.lora or wishes.lora_r or wishes.bits or wishes.rl)
 
 
 def _said(kind: str, wishes: Wishes) -> dict[str, Any]:
@@ -93,6 +102,7 @@ def _said(kind: str, wishes: Wishes) -> dict[str, Any]:
         if kind != owner:
             raise ConfigError(f"--{name.replace('_', '-')} is for pluribus train {owner}, found {kind}")
         found = over(found, {owner: {name: value}})
+    found = over(found, _of_grpo(kind, wishes.rl))
     if wishes.lora or wishes.lora_r is not None or wishes.bits is not None:
         found = over(found, {"lora": {} if wishes.lora_r is None else {"r": wishes.lora_r}})
     if wishes.bits is not None:
@@ -108,14 +118,102 @@ def _said(kind: str, wishes: Wishes) -> dict[str, Any]:
     return found
 
 
-def _train(config: TrainConfig, err: Console) -> Trained:
+def _of_grpo(kind: str, rl: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of a training file that the flags of grpo say; those of the questions are no entries."""
+    if rl and kind != "grpo":
+        raise ConfigError(f"--{next(iter(rl)).replace('_', '-')} is for pluribus train grpo, found {kind}")
+    entries = {name: value for name, value in rl.items() if name not in QUESTIONS}
+    return {"grpo": entries} if entries else {}
+
+
+def _train(config: TrainConfig, err: Console, rl: Mapping[str, Any]) -> Trained:
     from pluribus.training._run import run
 
     def progress(step: int, of: int, logs: Mapping[str, Any]) -> None:
-        if "loss" in logs:
-            err.print(_screen.line(f"step {step}/{of}  loss {logs['loss']:.4f}", "dim"))
+        for line in _reported(step, of, logs, config.kind):
+            err.print(line)
 
-    return run(config, _unseen(config, err), progress)
+    def say(note: str) -> None:
+        err.print(_screen.line(note, "yellow" if "below" in note or "nobody" in note else "dim"))
+
+    with allowing(_box(rl)):
+        return run(config, _unseen(config, err), progress, score=_judges(config), say=say)
+
+
+def _reported(step: int, of: int, logs: Mapping[str, Any], kind: str) -> list[Text]:
+    """What is said of one entry of the log."""
+    found = [_screen.line(f"step {step}/{of}  {WORDS[name]}", "bold yellow") for name in logs if name in WORDS]
+    if kind == "grpo":
+        for prefix, what in (("", ""), ("eval_", "held out: ")):
+            facts = _watched(logs, prefix)
+            if facts and (prefix or "loss" in logs):
+                found.append(_screen.line(f"step {step}/{of}  {what}{facts}", "dim"))
+    elif "loss" in logs:
+        found.append(_screen.line(f"step {step}/{of}  loss {logs['loss']:.4f}", "dim"))
+    return found
+
+
+def _watched(logs: Mapping[str, Any], prefix: str) -> str:
+    """Reward, pass@k and maj@k of the group, diversity and length, as far as they are known."""
+    at = sorted(name for name in logs if re.fullmatch(rf"{prefix}(pass|maj)@\d+", name))
+    known = [(f"{prefix}reward", 3), *((name, 3) for name in at), (f"{prefix}kstar", 2)]
+    known += [(f"{prefix}completions/mean_length", 0), ("kl", 4)] if not prefix else []
+    words = {"completions/mean_length": "tokens", "kstar": "K*"}
+    facts = [
+        f"{words.get(name.removeprefix(prefix), name.removeprefix(prefix))} {logs[name]:.{digits}f}"
+        for name, digits in known
+        if isinstance(logs.get(name), int | float)
+    ]
+    if prefix and "eval_change" in logs:
+        low, high = logs["eval_change_low"], logs["eval_change_high"]
+        facts.append(f"right, against the start {logs['eval_change']:+.3f} [{low:+.3f}, {high:+.3f}]")
+    return "  ".join(facts)
+
+
+def _box(rl: Mapping[str, Any]) -> Sandbox | None:
+    """Where programs may run, if they may."""
+    allow = rl.get("allow_code_execution")
+    return None if allow is None else sandbox(True if allow == "bubblewrap" else allow)
+
+
+def _judges(config: TrainConfig) -> Any:
+    """The judges as a reward; None: there are none."""
+    said = config.grpo.judges
+    if said is None:
+        return None
+    from pluribus.judge_config import read_judges
+    from pluribus.judging import CouncilReward
+
+    return CouncilReward.load(said) if said.endswith(".json") else CouncilReward(read_judges(Path(said)))
+
+
+def _with_questions(config: TrainConfig, rl: Mapping[str, Any], err: Console) -> TrainConfig:
+    """The training with files of prompts in the place of tasks; they are written beside the model's folder."""
+    if config.kind != "grpo":
+        return config
+    made: dict[str, Any] = {}
+    for name, limit, split, end in (
+        ("data", rl.get("limit"), "train", "prompts"),
+        ("eval_data", rl.get("eval_limit", HELD_OUT), "dev", "held-out"),
+    ):
+        said = getattr(config, name)
+        if said is not None and not prompt_rows.is_file(said):
+            made[name] = str(_written(config, said, limit, split, end, rl, err))
+    return make_training(config.model_dump(exclude_unset=True) | made) if made else config
+
+
+def _written(
+    config: TrainConfig, said: str, limit: int | None, split: str, end: str, rl: Mapping[str, Any], err: Console
+) -> Path:
+    from pluribus.training._models import dialect_of
+
+    task = prompt_rows.task_of(said, split, limit)
+    out = Path(config.out)
+    file = out.with_name(f"{out.name}.{end}.jsonl")
+    wishes = {"personas": rl.get("persona", ()), "prompt": rl.get("prompt", "answer")}
+    count = prompt_rows.write(task, file, dialect_of(config.model), **wishes)
+    err.print(_screen.line(f"{count:,} questions of {task.task}@{task.split} in {file}", "dim"))
+    return file
 
 
 def _unseen(config: TrainConfig, err: Console) -> dict[str, list[list[str]]]:
@@ -138,17 +236,20 @@ def _tasks(data: Path) -> list[str]:
     return list(found)
 
 
-def _plan(config: TrainConfig, json: bool) -> int:
+def _plan(config: TrainConfig, rl: Mapping[str, Any], json: bool) -> int:
     """What would be trained, and the memory it takes; nothing is read but the data and the model's configuration."""
-    from pluribus.training._run import memory_of, prepare
+    from pluribus.training._run import memory_of, notes, prepare
 
-    job = prepare(config, _unseen(config, _screen.err()))
+    with allowing(_box(rl)):
+        job = prepare(config, _unseen(config, _screen.err()), _judges(config))
     needed = memory_of(job)
+    said = notes(job)
     steps = config.max_steps or _steps(len(job.rows), config)
     if json:
         print(jsonlib.dumps({
             "config": config.model_dump(mode="json", exclude_defaults=True), "rows": len(job.rows), "steps": steps,
             "memory_gb": {"total": round(needed.total, 3), **{n: round(v, 3) for n, v in needed.parts.items()}},
+            **({"notes": said} if said else {}),
         }, ensure_ascii=False, indent=2))  # fmt: skip
         return cli.OK
     facts = _screen.grid()
@@ -158,6 +259,8 @@ def _plan(config: TrainConfig, json: bool) -> int:
     facts.add_row("steps", f"{steps:,} on one device, of {config.batch_size * config.accumulation} rows")
     facts.add_row("learning rate", f"{config.rate:g}")
     facts.add_row("memory", _screen.text(f"about {needed}"))
+    for note in said:
+        facts.add_row("", _screen.text(note))
     _screen.out().print(facts)
     return cli.OK
 
@@ -184,6 +287,8 @@ def _show(console: Console, config: TrainConfig, done: Trained) -> None:
             "loss", f"{done.loss:.4f} at the end, nats per token" if config.kind == "sft" else f"{done.loss:.4f}"
         )
     for name, value in done.evaluation.items():
+        if config.kind == "grpo" and not _telling(name):
+            continue
         if not name.endswith(("runtime", "per_second", "epoch")):
             facts.add_row(*_measured(name.removeprefix("eval_"), value))
     if not done.done_before:
@@ -194,6 +299,12 @@ def _show(console: Console, config: TrainConfig, done: Trained) -> None:
     if config.kind == "prm":
         use = f"a judge for `pluribus reward RUN --judges FILE`: {{role: verifier, kind: prm, model: {model}}}"
     console.print(_screen.text(use, "dim"))
+
+
+def _telling(name: str) -> bool:
+    """Whether a held-out measure of a policy is worth a line; all of them are in training.json."""
+    told = ("eval_accuracy", "eval_agreement", "eval_kstar", "eval_unanswered", "eval_completions/mean_length")
+    return name in told or name.startswith(("eval_change", "eval_pass@", "eval_maj@"))
 
 
 def _measured(name: str, value: float) -> tuple[Text, str]:

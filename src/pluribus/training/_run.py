@@ -161,7 +161,7 @@ def _train(kind: Any, job: Job, folder: Path, mark: str, progress: Progress | No
     trainer.train(resume_from_checkpoint=str(last) if last else None)
     if job.config.nan_watch:
         check_weights(trainer.model, trainer.state.global_step)
-    evaluation = trainer.evaluate() if job.eval_rows is not None else {}
+    evaluation = {} if job.eval_rows is None else _evaluated(trainer) or trainer.evaluate()
     _models.save(trainer, job.tokenizer, folder, job.config)
     if hasattr(kind, "finish"):
         kind.finish(trainer, job, folder)
@@ -215,6 +215,12 @@ def _unmark(folder: Path) -> None:
             (folder / CHECKPOINTS).rmdir()
         (folder / TRAINED).unlink()
         folder.rmdir()
+
+
+def _evaluated(trainer: Any) -> dict[str, Any]:
+    """What was measured at the last step already; empty: nothing."""
+    now = [entry for entry in trainer.state.log_history if entry.get("step") == trainer.state.global_step]
+    return {name: value for entry in now for name, value in entry.items() if name.startswith("eval_")}
 
 
 def _last_loss(log: Sequence[Mapping[str, Any]]) -> float | None:

@@ -15,9 +15,9 @@ that is solved minus the mean of the others' solved.
 
 Where TRL would call `generate`, samples are written by the batching of `pluribus.backends`, which reads each prompt
 once for all its samples and lets no row wait for the longest; each sample has random numbers of its own, so that a
-training that goes on after a kill, or on two processes, draws what it would have drawn. Samples whose advantage is 0 are
-taken out before the forward pass, unless there is a KL: they would add exact zeros. (vLLM, FSDP and ZeRO-3 draw as TRL
-does.)
+training that goes on after a kill, or on two processes, draws what it would have drawn. Samples whose advantage is 0
+are taken out before the forward pass, unless there is a KL: they would add exact zeros. (vLLM, FSDP and ZeRO-3 draw as
+TRL does.)
 
 Source: Tang et al. 2025, arXiv 2503.19595; Walder and Karkhanis 2025, arXiv 2505.15201; Liu et al. 2025, arXiv
 2503.20783 (dr_grpo); Luo et al. 2026, arXiv 2602.03955 (PRMVR). KL is the estimator of Schulman 2020 that is never
@@ -67,6 +67,8 @@ else:
 HELD_OUT = "held_out.jsonl"
 MOST_ROWS = 1024
 """Samples that are written at once; halved where the memory does not suffice."""
+HELD_OUT_ROWS = 256
+"""Held-out samples that are written at once on each device: without a KL no gradient and no logits are kept of them."""
 FEW = 4
 """Samples of a prompt below which the others are a poor baseline."""
 
@@ -213,7 +215,8 @@ def _looks(config: TrainConfig, processes: int) -> dict[str, Any]:
     """When held-out questions are looked at, and how many at once."""
     wishes = config.grpo
     each = wishes.eval_samples
-    at_once = -(-config.eval_batch_size * processes // each) * each  # whole groups
+    rows = config.eval_batch_size if wishes.kl else max(config.eval_batch_size, HELD_OUT_ROWS)
+    at_once = -(-rows * processes // each) * each  # whole groups
     while at_once % processes:
         at_once += each
     found: dict[str, Any] = {"num_generations_eval": each, "per_device_eval_batch_size": at_once // processes}
@@ -473,9 +476,12 @@ class Groups(_Grpo):
     # --- the loss ---
 
     def _compute_loss(self, model: Any, inputs: Any) -> Any:
-        """TRL's loss, without what is exactly 0 in it: samples that teach nothing, where no KL holds them."""
+        """TRL's loss, without what is exactly 0 in it: samples that teach nothing, where no KL holds them. Held-out
+        samples have no loss."""
+        if not self._learns:
+            return torch.zeros((), device=inputs["advantages"].device)
         teaches = inputs["advantages"].reshape(len(inputs["advantages"]), -1).ne(0).any(1)
-        if not self._learns or self.beta or bool(teaches.all()):
+        if self.beta or bool(teaches.all()):
             return _trl(super())._compute_loss(model, inputs)
         if not bool(teaches.any()):
             teaches[0] = True  # each process has a gradient of each weight
