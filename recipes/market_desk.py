@@ -41,6 +41,7 @@ SEATS = (("market", "trend follower"), ("strategy", "macro strategist"), ("risk"
 NO_ADVICE = "Research text about made-up firms; nothing here is trading advice."
 LEGEND = (
     "calls: per brief. accuracy: with its 95 % interval. maj@k: the mean over every choice of k draws, ties shared.",
+    "share: the winner's part of the votes, mean over the briefs.",
     "p: McNemar's, adjusted for the number of comparisons.",
 )
 _ENOUGH = 20
@@ -61,6 +62,8 @@ class Line:
     """Per brief."""
     exact: float | None
     """An analyst's accuracy over all k-subsets of its draws (maj@k, ties shared); None for the desk."""
+    share: float | None = None
+    """Mean part of the votes that the winner has, of the briefs that have one."""
 
     @property
     def accuracy(self) -> float:
@@ -83,12 +86,30 @@ def at(manager: Manager, found: ManagerDecision, k: int) -> ManagerDecision:
 def lines(manager: Manager, found: Sequence[ManagerDecision], pairs: Sequence[Pair], ks: Sequence[int]) -> list[Line]:
     by_k = {k: [at(manager, decision, k) for decision in found] for k in ks}
     table = [
-        Line(analyst.name, k, _right([d.opinions[i].vote.winner for d in by_k[k]], pairs), k, exact(found, pairs, i, k))
+        Line(
+            analyst.name,
+            k,
+            _right([d.opinions[i].vote.winner for d in by_k[k]], pairs),
+            k,
+            exact(found, pairs, i, k),
+            _mean([d.opinions[i].vote.share for d in by_k[k]]),
+        )
         for i, analyst in enumerate(manager.analysts)
         for k in ks
     ]
     seats = len(manager.analysts)
-    return table + [Line("desk", k, _right([d.decision for d in by_k[k]], pairs), k * seats, None) for k in ks]
+    return table + [
+        Line(
+            "desk", k, _right([d.decision for d in by_k[k]], pairs), k * seats, None,
+            _mean([d.vote.share for d in by_k[k]]),
+        )
+        for k in ks
+    ]  # fmt: skip
+
+
+def _mean(shares: Sequence[float | None]) -> float | None:
+    known = [share for share in shares if share is not None]
+    return sum(known) / len(known) if known else None
 
 
 def exact(found: Sequence[ManagerDecision], pairs: Sequence[Pair], analyst: int, k: int) -> float:
@@ -117,13 +138,16 @@ def show(table: Sequence[Line]) -> list[str]:
     later = [line for line in table if line is not base[line.who]]
     adjusted = holm([mcnemar(line.right, base[line.who].right).p for line in later])
     against = {id(line): _against(line, base[line.who], p) for line, p in zip(later, adjusted, strict=True)}
-    rows = [f"{'who':9}{'k':>3}{'calls':>7}  {'accuracy':22}{'maj@k':>7}  {'against the smallest k':26}{'p':>8}"]
+    rows = [
+        f"{'who':9}{'k':>3}{'calls':>7}  {'accuracy':22}{'maj@k':>7}{'share':>7}  {'against the smallest k':26}{'p':>8}"
+    ]
     for line in table:
         low, high = wilson(sum(line.right), len(line.right))
-        exactly = "" if line.exact is None else f"{line.exact:.3f}"
+        exactly, share = ("" if one is None else f"{one:.3f}" for one in (line.exact, line.share))
         score = f"{line.accuracy:.3f} [{low:.3f}, {high:.3f}]"
         rows.append(
-            f"{line.who:9}{line.k:3}{line.calls:7}  {score:22}{exactly:>7}  {against.get(id(line), '')}".rstrip()
+            f"{line.who:9}{line.k:3}{line.calls:7}  {score:22}{exactly:>7}{share:>7}  "
+            f"{against.get(id(line), '')}".rstrip()
         )
     return rows
 

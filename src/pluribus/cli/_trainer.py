@@ -245,6 +245,10 @@ def _plan(config: TrainConfig, rl: Mapping[str, Any], json: bool) -> int:
     needed = memory_of(job)
     said = notes(job)
     steps = config.max_steps or _steps(len(job.rows), config)
+    if config.kind == "grpo":
+        from pluribus.training.grpo import steps_of
+
+        steps = steps_of(config, len(job.rows), 1)
     if json:
         print(jsonlib.dumps({
             "config": config.model_dump(mode="json", exclude_defaults=True), "rows": len(job.rows), "steps": steps,

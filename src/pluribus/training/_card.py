@@ -51,6 +51,7 @@ def about(
         "base": config.model,
         "base_name": Path(path).name if Path(path).is_dir() else path,
         "kind": config.kind,
+        **({"objective": _objective(config)} if config.kind == "grpo" else {}),
         "data": {
             "file": Path(config.data).name,
             "sha256": hashlib.sha256(Path(config.data).read_bytes()).hexdigest(),
@@ -65,6 +66,23 @@ def about(
         "seed": config.seed,
         "packages": {name: version(name) for name in _PACKAGES},
     }
+
+
+def _objective(config: TrainConfig) -> str:
+    """What a policy was rewarded for.
+
+    >>> from pluribus.training.config import make_training
+    >>> _objective(make_training({"kind": "grpo", "model": "m", "data": "d", "out": "o",
+    ...                           "grpo": {"objective": "pass", "k": 4}}))
+    'pass@4, estimator urloo, 8 samples of each prompt at temperature 1, reward VR'
+    """
+    wishes = config.grpo
+    at = "" if wishes.k is None else f"@{wishes.k}" + (f" to @{wishes.k_end}" if wishes.k_end else "")
+    reward = "the group's own majority" if wishes.self_labelled else f"reward {wishes.reward_mode}"
+    return (
+        f"{wishes.objective}{at}, estimator {wishes.estimator}, {wishes.samples} samples of each prompt at temperature "
+        f"{wishes.temperature:g}, {reward}"
+    )
 
 
 def _counts(rows: Sequence[Row], name: str) -> dict[str, int]:
@@ -83,7 +101,8 @@ def card(facts: Mapping[str, Any]) -> str:
         "---", "library_name: transformers", f"base_model: {facts['base_name']}", "tags: [pluribus, distillation]",
         "---", "", f"# {facts['base_name']}, after {facts['kind'].upper()}", "",
         f"{_WORDS[facts['kind']].capitalize()}: {facts['steps']:,} optimiser steps at a learning rate of "
-        f"{facts['learning_rate']:g}, seed {facts['seed']}.", "",
+        f"{facts['learning_rate']:g}, seed {facts['seed']}."
+        + (f" Objective: {facts['objective']}." if "objective" in facts else ""), "",
         "## What it was trained on", "",
         f"{_code(data['file'])}, {data['rows']:,} rows, sha256 `{data['sha256']}`.", "",
         *_tables(data), *_terms(data["models"]), *_looked_at(facts["checked_against"]),

@@ -78,6 +78,17 @@ def check_rows(config: GrpoConfig, rows: Sequence[Row], file: str) -> None:
         )  # fmt: skip
 
 
+def check_held_out(rows: Sequence[Row], held_out: Sequence[Row], file: str) -> None:
+    """DataError where a held-out question is learned from as well."""
+    learned = {asked(row) for row in rows}
+    both = [number for number, row in enumerate(held_out, 1) if asked(row) in learned]
+    if both:
+        raise DataError(
+            file, f"{len(both):,} of its {len(held_out):,} questions are in the data too, the first is row {both[0]}",
+            hint="hold out others: what is learned from can not warn",
+        )  # fmt: skip
+
+
 def check_keys(rows: Sequence[Row], file: str, who: str) -> None:
     """DataError at the first row whose replies nobody can check."""
     for number, row in enumerate(rows, 1):

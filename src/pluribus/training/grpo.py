@@ -47,7 +47,7 @@ from pluribus.embedders import open_embedder
 from pluribus.errors import CodeNotAllowed, ConfigError, PluribusError, TrainingStopped
 from pluribus.rows import Row
 from pluribus.training import _grpo_watch as watch
-from pluribus.training._grpo_rows import check_keys, check_rows, read_prompts
+from pluribus.training._grpo_rows import check_held_out, check_keys, check_rows, read_prompts
 from pluribus.training._grpo_samples import (
     Sample,
     graded,
@@ -86,6 +86,7 @@ def check(job: Job) -> None:
     check_rows(wishes, job.rows, config.data)
     if job.eval_rows is not None:
         check_keys(job.eval_rows, str(config.eval_data), "eval_data")
+        check_held_out(job.rows, job.eval_rows, str(config.eval_data))
     if wishes.prm is not None:
         check_folder(wishes.prm)
     if wishes.judges is not None and job.score is None:
@@ -340,7 +341,9 @@ class Groups(_Grpo):
             self.accelerator.autocast(),
         ):
             model.eval()
-            batcher = Batcher(model, frozenset(self.eos_token_ids), MOST_ROWS)
+            # an adapter's own `forward` hides which arguments the model takes; its layers are in the model's places
+            bare = model.get_base_model() if hasattr(model, "get_base_model") else model
+            batcher = Batcher(bare, frozenset(self.eos_token_ids), MOST_ROWS)
             first = self.accelerator.process_index * len(prompts)
             rows = [self._row(prompt, first + place) for place, prompt in enumerate(prompts)]
             batcher.waiting.extend(rows)
