@@ -61,10 +61,10 @@ def test_the_memory_that_its_comment_names_is_the_estimate(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", TRAININGS, ids=lambda file: file.stem)
-def test_a_step_has_32_rows(file: Path) -> None:
+def test_a_step_has_32_rows_or_256_samples(file: Path) -> None:
     config, found = read_training(file), _MEMORY.search(file.read_text("utf-8"))
     assert found is not None
-    assert config.batch_size * config.accumulation * int(found[2] or 1) == 32
+    assert config.batch_size * config.accumulation * int(found[2] or 1) == (256 if config.kind == "grpo" else 32)
 
 
 # --- accelerate and DeepSpeed ----------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ class GrpoFlags:
     ] = None
     self_labelled: Annotated[
         bool | None,
-        _rewarding("Right is what most samples say; no key is read for the reward.", "--self-labelled", SWITCH),
+        _rewarding("Right is what most samples say; no key is read for the reward.", SWITCH, "--self-labelled"),
     ] = None
     kl: Annotated[float | None, _rewarding("Weight of the divergence from the start. [dim](0)[/dim]", "W")] = None
     samples: Annotated[int | None, _sampling("Of each prompt. [dim](8)[/dim]", "N")] = None

@@ -15,7 +15,7 @@ a backend (`local/FOLDER`), and writes what it was trained on beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,13 +49,21 @@ class Trained:
     """What was logged on the way, by step."""
 
 
-def train(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]] | None = None) -> Trained:
+def train(
+    config: TrainConfig,
+    unseen: Mapping[str, Sequence[Sequence[str]]] | None = None,
+    *,
+    score: Callable[[Sequence[Any], Sequence[Any]], Awaitable[Sequence[float | None]]] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Trained:
     """Trains one model.
 
     Args:
         config: see `pluribus.training.config`.
         unseen: name of an evaluation set → its questions, each its text and then its options. A row whose prompt holds
             one of them is an error: a test question is never trained on.
+        score: judges for `grpo.judges`, such as `pluribus.judging.CouncilReward`: prompts, completions → rewards.
+        say: gets what there is to say before the start, line by line.
 
     Raises:
         UsageError: wrong data, model, or wishes that do not go together; nothing was trained.
@@ -65,4 +73,4 @@ def train(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]] | N
     """
     from pluribus.training import _run
 
-    return _run.run(config, unseen or {})
+    return _run.run(config, unseen or {}, score=score, say=say)

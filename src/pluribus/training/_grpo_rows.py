@@ -66,8 +66,6 @@ def check_rows(config: GrpoConfig, rows: Sequence[Row], file: str) -> None:
     """DataError where the wished reward can not be had of these rows."""
     if config.reward_mode in ("VR", "PRMVR") and not config.self_labelled:
         check_keys(rows, file, f"reward_mode {config.reward_mode}")
-    elif config.objective in ("best_of", "weighted_majority"):
-        check_keys(rows, file, f"objective {config.objective}")
     free = next((row for row in rows if row["kind"] in (*FREE, "program")), None)
     voted = config.objective in ("majority", "weighted_majority")
     if free is not None and (voted or config.self_labelled):

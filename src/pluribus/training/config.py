@@ -106,7 +106,7 @@ class GrpoConfig(Finite):
     k: Positive | None = None
     """Samples that the deployed procedure sees; every objective but `mean` needs it."""
     k_end: Positive | None = None
-    """k goes there in equal steps over the training; None: it stays."""
+    """k goes there in a straight line over the training, rounded; None: it stays."""
     estimator: Estimator = "urloo"
     """`rloo` is urloo at k = 1."""
     samples: Annotated[int, Field(ge=2)] = 8
@@ -139,10 +139,10 @@ class GrpoConfig(Finite):
     vllm: VllmConfig | None = None
 
     eval_steps: Positive | None = None
-    """Steps between two looks at the held-out questions; None: at the end only, and where labels are the model's own
+    """Steps between two looks at the held-out questions; None: before and after, and where labels are the model's own
     ten times on the way."""
-    eval_samples: Annotated[int, Field(ge=1)] = 4
-    """Of each held-out question."""
+    eval_samples: Positive | None = None
+    """Of each held-out question; None: 4, or as many as k."""
     collapse_alarm: Annotated[float, Field(ge=0, lt=1)] = 0.3
     """Alarm when the samples' diversity above that of one (K* − 1) falls below this share of what it was at first."""
     length_alarm: Annotated[float, Field(ge=0, lt=1)] = 0.6

@@ -31,7 +31,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -69,6 +69,8 @@ MOST_ROWS = 1024
 """Samples that are written at once; halved where the memory does not suffice."""
 HELD_OUT_ROWS = 256
 """Held-out samples that are written at once on each device: without a KL no gradient and no logits are kept of them."""
+USUAL_LOOK = 4
+"""Samples of each held-out question."""
 FEW = 4
 """Samples of a prompt below which the others are a poor baseline."""
 
@@ -90,7 +92,7 @@ def check(job: Job) -> None:
     if wishes.prm is not None:
         check_folder(wishes.prm)
     if wishes.judges is not None and job.score is None:
-        raise ConfigError("grpo.judges is there, and nobody opened it", hint="give train the judges with score=")
+        raise ConfigError("grpo.judges is there, and nobody opened it", hint="give train() the judges as score")
     programs = next((row for row in job.rows if row["kind"] == "program"), None)
     if programs is not None and sandbox.allowed() is None and wishes.reward_mode != "ORM":
         raise CodeNotAllowed("the rows are checked by running programs that models write")
@@ -208,6 +210,7 @@ def _arguments(job: Job) -> dict[str, Any]:
         found |= {
             "use_vllm": True, "vllm_mode": wishes.vllm.mode, "vllm_gpu_memory_utilization": wishes.vllm.memory,
             "vllm_server_base_url": wishes.vllm.url if wishes.vllm.mode == "server" else None,
+            "vllm_max_model_length": job.max_length,
         }  # fmt: skip
     return found
 
@@ -215,15 +218,17 @@ def _arguments(job: Job) -> dict[str, Any]:
 def _looks(config: TrainConfig, processes: int) -> dict[str, Any]:
     """When held-out questions are looked at, and how many at once."""
     wishes = config.grpo
-    each = wishes.eval_samples
+    each = wishes.eval_samples or max(USUAL_LOOK, wishes.k or 1, wishes.k_end or 1)
     rows = config.eval_batch_size if wishes.kl else max(config.eval_batch_size, HELD_OUT_ROWS)
     at_once = -(-rows * processes // each) * each  # whole groups
     while at_once % processes:
         at_once += each
-    found: dict[str, Any] = {"num_generations_eval": each, "per_device_eval_batch_size": at_once // processes}
+    found: dict[str, Any] = {
+        "num_generations_eval": each, "per_device_eval_batch_size": at_once // processes, "eval_on_start": True,
+    }  # fmt: skip
     every = wishes.eval_steps or (max(1, (config.max_steps or 100) // 10) if wishes.self_labelled else None)
     if every is not None:
-        found |= {"eval_strategy": "steps", "eval_steps": every, "eval_on_start": True}
+        found |= {"eval_strategy": "steps", "eval_steps": every}
     return found
 
 
@@ -319,15 +324,22 @@ class Groups(_Grpo):
 
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
         if self.use_vllm or self.is_fsdp_enabled or _spread_by_deepspeed():
-            self._surprise = None
-            return _trl(super())._generate_single_turn(prompt_ids, *args, **kwargs)
+            ids, logprobs = _trl(super())._generate_single_turn(prompt_ids, *args, **kwargs)
+            self._note_surprise(value for row in logprobs or () for value in row if value is not None)
+            return ids, logprobs
         rows = self._written(prompt_ids)
         broken = next((row.ended for row in rows if isinstance(row.ended, PluribusError)), None)
         if broken is not None:
             raise TrainingStopped(f"training stopped: {broken}", hint="the last good checkpoint is kept") from broken
-        logprobs = [value for row in rows for value in row.logprobs or ()]
-        self._surprise = -float(np.mean(logprobs)) if logprobs else None
+        self._note_surprise(value for row in rows for value in row.logprobs or ())
         return [row.tokens for row in rows], None
+
+    def _note_surprise(self, logprobs: Iterable[float]) -> None:
+        """Of all processes."""
+        local = list(logprobs)
+        sums = _gathered([(sum(local), len(local))])
+        count = sum(each for _, each in sums)
+        self._surprise = -sum(total for total, _ in sums) / count if count else None
 
     def _written(self, prompts: Sequence[Sequence[int]]) -> list[Any]:
         """One row per prompt, written to its end."""
@@ -358,8 +370,8 @@ class Groups(_Grpo):
         step = self.state.global_step if self._learns else "held out"
         return BatchRow(
             tuple(prompt), self.wishes.max_new_tokens, self.wishes.temperature, self.wishes.top_p,
-            random.Random(f"{self.job.config.seed} {step} {place + self._drawn}"), stopped=lambda _: False,
-            unwanted=lambda: False, logprobs=[],
+            random.Random(f"{self.job.config.seed} {step} {place if self._learns else place + self._drawn}"),
+            stopped=lambda _: False, unwanted=lambda: False, logprobs=[],
         )  # fmt: skip
 
     # --- rewards ---
@@ -441,7 +453,7 @@ class Groups(_Grpo):
         if first == last:
             return first
         share = self.state.global_step / max(self.state.max_steps - 1, 1)
-        return round(first + (last - first) * min(share, 1.0))
+        return int(first + (last - first) * min(share, 1.0) + 0.5)
 
     def _advantages(self, group: Sequence[Sample], k: int) -> list[Any]:
         """Of each sample of a group: a number, or one per step."""
@@ -496,12 +508,12 @@ class Groups(_Grpo):
     def _note(self, groups: Sequence[Sequence[Sample]], rows: Sequence[Any], k: int) -> None:
         began = time.perf_counter()
         found = watch.metrics(self.wishes, groups, k, self._embed)
+        if self.wishes.k_end is None or not self._learns:
+            del found["k"]
         if self._surprise is not None:
             found["sample_entropy"] = self._surprise
         if self._learns:
             found["zero_advantages"] = float(np.mean([not np.any(row) for row in rows]))
-            if self.wishes.k_end is None:
-                del found["k"]
         for name, value in found.items():
             self._metrics["train" if self._learns else "eval"][name].append(value)
         self.seconds["watch"] += time.perf_counter() - began
