@@ -4,9 +4,11 @@
 
 Stages, each resumable by cells (one JSON file of what was measured), all of them unless named:
 
-    objectives   one start, one sample budget: trained for the mean, pass@8 and majority@7; each at every k
-    estimators   pass@8 by urloo, loo1, loo and naive at equal samples, and the variance of their gradients
-    pad          VR, PRM and PRMVR, from the base student and after RSFT (needs the models of benchmarks/distil.py)
+    objectives   one start, one sample budget: trained for the mean, pass@8 and majority@7; each at every k, on `sums`
+    hidden       the same on briefs of which two signals are not shown: what the answer is can only be guessed
+    estimators   pass@8 by urloo, loo1, loo and naive at equal samples, on these; the variance of gradients on `sums`
+    pad          VR (from the base it is `mean`), PRM and PRMVR, from the base student and after RSFT (needs the models
+                 of benchmarks/distil.py)
     own          rewards from the group's own majority, where it is mostly right and where it is mostly wrong
     briefs       an analyst trained for majority@5, alone and at its seat of the desk
     cost         what advantages take of a step, and a step against plain GRPO's
@@ -22,6 +24,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,13 +43,14 @@ from pluribus.backends import Request, call_seed, connect, parse
 from pluribus.diversity.answers import effective_number
 from pluribus.prompts import dialect, render
 from pluribus.stats import cluster_bootstrap
-from pluribus.types import Message, Sampling
+from pluribus.tasks import briefs
+from pluribus.types import Key, Message, Question, Sampling
 
 WORDS = dialect("zoo")
 DRAWN = Sampling(temperature=1.0, top_p=1.0, max_tokens=120)
 N = 16
 """Draws of each test question."""
-STAGES = ("objectives", "estimators", "pad", "own", "briefs", "cost", "report")
+STAGES = ("objectives", "hidden", "estimators", "pad", "own", "briefs", "cost", "report")
 BASE = "zoo/qwen"
 
 
@@ -100,8 +104,9 @@ SHARED: Mapping[str, Any] = {
 def trained(bench: Bench, arm: Arm, seed: int, data: str = "sums@train", **more: Any) -> Path:
     """The arm's model; goes on where a kill left it."""
     out = bench.model(f"{arm.name}.{seed}")
+    first = {} if data.endswith(".jsonl") else {"limit": 4000}
     flags = {
-        **SHARED, "model": arm.start, "data": data, "limit": 4000, "out": out, "max-steps": bench.steps, "seed": seed,
+        **SHARED, "model": arm.start, "data": data, **first, "out": out, "max-steps": bench.steps, "seed": seed,
         **arm.wishes, **more,
     }  # fmt: skip
     words = [part for name, value in flags.items() for part in _flag(name, value)]
@@ -178,7 +183,8 @@ def cell(bench: Bench, arm: Arm, seed: int, **more: Any) -> Mapping[str, Any]:
 
 def start(bench: Bench, name: str, model: str) -> Mapping[str, Any]:
     """What nobody trained."""
-    return bench.cells.make(f"start.{name}", lambda: measured(model, questions("sums", "test", bench.tested)))
+    asked = model if model.startswith("zoo/") else f"local/{model}"
+    return bench.cells.make(f"start.{name}", lambda: measured(asked, questions("sums", "test", bench.tested)))
 
 
 # --- stages ----------------------------------------------------------------------------------------------------------
@@ -195,7 +201,65 @@ def estimators_stage(bench: Bench) -> None:
     bench.cells.make("variance", lambda: variances(bench))
     for seed in range(bench.seeds):
         for arm in ESTIMATORS[1:]:
-            cell(bench, arm, seed)
+            hidden_cell(bench, arm, seed)
+
+
+HOT = Sampling(temperature=1.7, top_p=1.0, max_tokens=120)
+"""As recipes/market_desk.py asks: at temperature 1 the zoo says of a brief the same each time."""
+
+
+def hidden_stage(bench: Bench) -> None:
+    bench.cells.make("hidden.start", lambda: measured(BASE, unseen_signals("test", bench.tested), HOT))
+    for seed in range(bench.seeds):
+        for arm in OBJECTIVES:
+            hidden_cell(bench, arm, seed)
+
+
+def hidden_cell(bench: Bench, arm: Arm, seed: int) -> Mapping[str, Any]:
+    """The arm on briefs with hidden signals."""
+    file = bench.work / "hidden.train.jsonl"
+    if not file.exists():
+        write_hidden(file)
+
+    def make() -> dict[str, Any]:
+        own = Arm(f"hidden_{arm.name}", {**arm.wishes, "temperature": HOT.temperature})
+        folder = trained(bench, own, seed, str(file))
+        record = json.loads((folder / "training.json").read_text("utf-8"))
+        found = measured(f"local/{folder}", unseen_signals("test", bench.tested), HOT)
+        return {**found, "log": record["result"]["log"], "train_seconds": record["result"]["seconds"]}
+
+    return bench.cells.make(f"hidden_{arm.name}.{seed}", make)
+
+
+def unseen_signals(split: str, count: int) -> list[Pair]:
+    """Briefs of five or six signals without the sentences of the last two; the key is that of the whole brief."""
+    found: list[Pair] = []
+    for index in range(100_000):
+        problem = briefs.problem(split, index)
+        if len(problem.signals) < 5:
+            continue
+        body, rule = problem.text.split(" Add what is good", 1)
+        gone = [signal.noun for signal in problem.signals[-2:]]
+        left = [one for one in re.findall(r"[^.]+\.", body) if not any(noun in one.lower() for noun in gone)]
+        text = " ".join(one.strip() for one in left) + " Add what is good" + rule
+        id = f"hidden/{split}/{index}"
+        found.append((Question(id, "briefs", text, "label", labels=briefs.LABELS), Key(id, problem.answer)))
+        if len(found) == count:
+            return found
+    raise SystemExit(f"no {count} long briefs in split {split}")
+
+
+def write_hidden(file: Path) -> None:
+    rows = [
+        {
+            "prompt": [{"role": one.role, "content": one.content} for one in render(WORDS, "answer", question)],
+            "question_id": question.id, "task": "briefs", "split": "train", "kind": "label", "answer": key.answer,
+            "labels": list(question.labels),
+        }
+        for question, key in unseen_signals("train", 4000)
+    ]  # fmt: skip
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
 
 
 def pad_stage(bench: Bench) -> None:
@@ -207,10 +271,9 @@ def pad_stage(bench: Bench) -> None:
     for name, model in starts.items():
         start(bench, name, model)
     for seed in range(bench.seeds):
-        for name, model in starts.items():
-            for mode in ("VR", "PRM", "PRMVR"):
-                wishes = {"reward_mode": mode, "samples": 8} | ({} if mode == "VR" else {"prm": prm})
-                cell(bench, Arm(f"pad_{mode}_{name}", wishes, model), seed)
+        for mode, name in (("PRMVR", "base"), ("PRM", "base"), ("VR", "rsft"), ("PRMVR", "rsft"), ("PRM", "rsft")):
+            wishes = {"reward_mode": mode} | ({} if mode == "VR" else {"prm": prm})
+            cell(bench, Arm(f"pad_{mode}_{name}", wishes, starts[name]), seed)
 
 
 def own_stage(bench: Bench) -> None:
@@ -226,8 +289,7 @@ def own_stage(bench: Bench) -> None:
 def briefs_stage(bench: Bench) -> None:
     """The analyst alone, trained as the desk asks it; the desk itself is asked by recipes/vote_trained_analyst.sh."""
     pairs = questions("briefs", "test", bench.tested)
-    hot = Sampling(temperature=1.7, top_p=1.0, max_tokens=120)
-    bench.cells.make("briefs.start", lambda: measured(BASE, pairs, hot))
+    bench.cells.make("briefs.start", lambda: measured(BASE, pairs, HOT))
     for arm in (
         Arm("briefs_mean", {"objective": "mean", "temperature": 1.7}),
         Arm("briefs_majority5", {"objective": "majority", "k": 5, "temperature": 1.7}),
@@ -235,7 +297,7 @@ def briefs_stage(bench: Bench) -> None:
         for seed in range(bench.seeds):
             bench.cells.make(
                 f"{arm.name}.{seed}",
-                lambda arm=arm, seed=seed: measured(f"local/{trained(bench, arm, seed, 'briefs@train')}", pairs, hot),
+                lambda arm=arm, seed=seed: measured(f"local/{trained(bench, arm, seed, 'briefs@train')}", pairs, HOT),
             )
 
 
@@ -528,12 +590,15 @@ def tables(bench: Bench) -> list[str]:
         "",
     ]
     arms = {"start": base, **{arm.name: of(bench, arm.name) for arm in OBJECTIVES}}
-    lines += [*matrix(bench, arms, "mean"), "", *behaviour(arms), "", "## Estimators", ""]
-    arms = {"start": base, **{arm.name: of(bench, arm.name) for arm in ESTIMATORS}}
+    lines += [*matrix(bench, arms, "mean"), "", *behaviour(arms), "", "## Hidden signals", ""]
+    guessing = [one for one in [bench.cells.get("hidden.start")] if one]
+    arms = {"start": guessing, **{arm.name: of(bench, f"hidden_{arm.name}") for arm in OBJECTIVES}}
+    lines += [*matrix(bench, arms, "mean"), "", *behaviour(arms), "", "## Estimators, on hidden signals", ""]
+    arms = {"start": guessing, **{arm.name: of(bench, f"hidden_{arm.name}") for arm in ESTIMATORS}}
     lines += [*matrix(bench, arms, "pass8"), "", *variance_lines(bench), "", "## Process rewards", ""]
     arms = {"start": base, "start_rsft": rsft}
     arms |= {
-        f"{mode}_{name}": of(bench, f"pad_{mode}_{name}")
+        f"{mode}_{name}": of(bench, "mean" if (mode, name) == ("VR", "base") else f"pad_{mode}_{name}")
         for name in ("base", "rsft")
         for mode in ("VR", "PRM", "PRMVR")
     }

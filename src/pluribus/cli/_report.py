@@ -1,11 +1,11 @@
-"""What `pluribus report` does: sources to panels, panels to a page, and where it lies."""
+"""What `pluribus report` does: sources to panels and trainings, these to a page, and where it lies."""
 
 from __future__ import annotations
 
 import json as jsonlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,10 +15,21 @@ from pluribus.cli._panels import distinct, like_path, panels
 from pluribus.cli._stores import nowhere
 from pluribus.compare import is_self_consistency
 from pluribus.controls import LEAST_SHARED, controls_of
-from pluribus.errors import ConfigError, UnknownName, UsageError
+from pluribus.errors import ConfigError, DataError, UnknownName, UsageError
 from pluribus.judging import stored_rewards
 from pluribus.panel import Panel
-from pluribus.reports import Material, Scores, Written, measure, places, words, write
+from pluribus.reports import (
+    Material,
+    Scores,
+    Training,
+    Written,
+    measure,
+    places,
+    training_facts,
+    trainings,
+    words,
+    write,
+)
 from pluribus.reports.drawing import plotting
 from pluribus.reports.material import Coordinates
 from pluribus.reports.sections import summary
@@ -30,6 +41,8 @@ from pluribus.store.names import few
 T = TypeVar("T")
 _RUN = "run "
 """How the source of a panel begins that was read from a workspace."""
+_NAMED = 5
+"""Trainings that a complaint spells out."""
 _MEASURED = ("finished", "stopped", "running")
 """Cells of a sweep that may hold answers."""
 
@@ -42,6 +55,7 @@ class _Sources:
     coordinates: Mapping[str, Coordinates] = field(default_factory=dict)
     omitted: Mapping[str, int] = field(default_factory=dict)
     sweep: str = ""
+    trainings: tuple[Training, ...] = ()
 
 
 def report(
@@ -58,26 +72,32 @@ def report(
     """Measures the sources and writes the page."""
     plotting()  # before anything that takes long
     found = _read(sources, home)
-    if not found.panels:
+    if not found.panels and not found.trainings:
         left = "; ".join(f"{reason}: {n}" for reason, n in found.omitted.items())
         raise UsageError(f"{' '.join(sources)}: there is nothing to report" + (f" ({left})" if left else ""))
     name = title or _title(found)
     to = out or Path(f"report-{words.slug(_title(found))}")
+    page, beside = places(to)
+    for folder in (page.parent, beside):
+        make_folder(folder)
+    measured = _measured(found, embedder, seed, sample, home) if found.panels else Material(name)
+    material = replace(measured, title=name, source=found.sweep, omitted=found.omitted, trainings=found.trainings)
+    written = write(material, to, seed=seed)
+    _tell(material, written, json)
+    return cli.OK
+
+
+def _measured(found: _Sources, embedder: str | None, seed: int, sample: int | None, home: Path | None) -> Material:
+    """The councils, compared with their controls."""
     with Store.open(home) as store, _embedding.embedding() as progress:
         embed = _embedding.one(embedder, store, progress)
-        page, beside = places(to)
-        for folder in (page.parent, beside):
-            make_folder(folder)
         begun = {panel.source: when for panel in found.panels if (when := _begun(store, panel)) is not None}
         councils = measure(
             found.panels, embed, embedder=embed.name, controls=_controls(store, found.panels),
             coordinates=found.coordinates, begun=begun, sample=sample, seed=seed,
         )  # fmt: skip
         scores = tuple(one for panel in found.panels if (one := _scores(store, panel)) is not None)
-    material = Material(name, councils, embed.name, found.sweep, scores, found.omitted)
-    written = write(material, to, seed=seed)
-    _tell(material, written, json)
-    return cli.OK
+    return Material("", councils, embed.name, scores=scores)
 
 
 def _tell(material: Material, written: Written, json: bool) -> None:
@@ -85,7 +105,8 @@ def _tell(material: Material, written: Written, json: bool) -> None:
         print(jsonlib.dumps(_object(material, written), ensure_ascii=False, indent=2))
         return
     console = _screen.out()
-    console.print(_screen.text(summary(material.councils)), soft_wrap=not console.is_terminal)
+    for line in _spoken(material):
+        console.print(_screen.text(line), soft_wrap=not console.is_terminal)
     if material.omitted:
         reasons = "; ".join(f"{reason}: {number:,}" for reason, number in material.omitted.items())
         console.print(_screen.text(f"left out: {reasons}", style="yellow"), soft_wrap=not console.is_terminal)
@@ -96,10 +117,16 @@ def _tell(material: Material, written: Written, json: bool) -> None:
     )
 
 
+def _spoken(material: Material) -> list[str]:
+    """The verdict on the councils, and how each training went."""
+    verdict = [summary(material.councils)] if material.councils else []
+    return [*verdict, *(f"{one.name}: {training_facts.said(one)}" for one in material.trainings)]
+
+
 def _object(material: Material, written: Written) -> dict[str, Any]:
     return {
         "title": material.title,
-        "verdict": summary(material.councils),
+        "verdict": summary(material.councils) if material.councils else None,
         "councils": [
             {
                 "run": council.name, "source": council.panel.source, "line": council.condition,
@@ -108,6 +135,7 @@ def _object(material: Material, written: Written) -> dict[str, Any]:
             }
             for council in material.councils
         ],
+        "trainings": [training_facts.facts(one) for one in material.trainings],
         "omitted": dict(material.omitted),
         "report": str(written.page),
         "figures": [str(path) for path in written.figures],
@@ -116,7 +144,8 @@ def _object(material: Material, written: Written) -> dict[str, Any]:
 
 
 def _title(found: _Sources) -> str:
-    names = list(dict.fromkeys(panel.name for panel in found.panels))
+    every = [*(panel.name for panel in found.panels), *(training.name for training in found.trainings)]
+    names = list(dict.fromkeys(every))
     return found.sweep.partition(" (")[0] or (names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more")
 
 
@@ -124,10 +153,11 @@ def _title(found: _Sources) -> str:
 
 
 def _read(sources: Sequence[str], home: Path | None) -> _Sources:
-    """Panels of all sources, each once and under a name of its own; those without an answer are counted."""
-    sweeps = [source for source in sources if _is_sweep(source, home)]
-    others = [source for source in sources if source not in sweeps]
-    runs = [_Sources(tuple(panels(others, home)))] if others else []
+    """Panels and trainings of all sources, each once and under a name of its own; silent runs are counted."""
+    taught = [source for source in sources if trainings.is_training(Path(source))]
+    sweeps = [source for source in sources if source not in taught and _is_sweep(source, home)]
+    others = [source for source in sources if source not in (*taught, *sweeps)]
+    runs = [_Sources(tuple(_panels(others, home)))] if others else []
     parts = [*runs, *(_sweep(name, home) for name in sweeps)]
     every = distinct([panel for part in parts for panel in part.panels])
     omitted: Counter[str] = Counter()
@@ -137,7 +167,22 @@ def _read(sources: Sequence[str], home: Path | None) -> _Sources:
     omitted.update({"runs without an answer": len(every) - len(said)} if len(said) < len(every) else {})
     places = {source: place for part in parts for source, place in part.coordinates.items()}
     named = ", ".join(filter(None, (part.sweep for part in parts)))
-    return _Sources(tuple(said), places, omitted, named)
+    return _Sources(tuple(said), places, omitted, named, trainings.read(taught))
+
+
+def _panels(sources: Sequence[str], home: Path | None) -> list[Panel]:
+    """The runs of paths and names; a folder that holds nothing is said to hold no training either."""
+    try:
+        return panels(sources, home)
+    except DataError as error:
+        folder = Path(error.place)
+        if not folder.is_dir():
+            raise
+        inside = [str(path) for path in sorted(folder.iterdir()) if trainings.is_training(path)]
+        more = f"name the trainings in it: {' '.join(inside[:_NAMED])}" if inside else error.hint
+        raise DataError(
+            error.place, "the folder holds no run of any format known here, and no training (training.json)", hint=more
+        ) from None
 
 
 def _is_sweep(source: str, home: Path | None) -> bool:

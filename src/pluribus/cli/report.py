@@ -14,7 +14,8 @@ def report(
     sources: Annotated[
         list[str],
         Argument(
-            help="Runs or sweeps by name or id, exported runs, or files and folders of other codes.", metavar="RUN"
+            help="Runs or sweeps by name or id, exported runs, files and folders of other codes, folders of trainings.",
+            metavar="RUN|DIR",
         ),
     ],
     out: Annotated[
@@ -39,7 +40,7 @@ def report(
     """Write a report: verdict at equal spend, figures and tables on one HTML page that needs no network.
 
     No model is called. Figures lie beside the page as PNG, tables as CSV. Self-consistency runs of the workspace on
-    the same questions serve as controls.
+    the same questions serve as controls. Of a folder that `pluribus train` wrote: how the training went, step by step.
     """
     from pluribus.cli import _report
 

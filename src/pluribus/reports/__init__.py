@@ -1,4 +1,5 @@
-"""Reports: panels, measured and compared, as one HTML file that needs nothing else, with PNG and CSV beside it.
+"""Reports: panels, measured and compared, and trainings, as one HTML file that needs nothing else, with PNG and CSV
+beside it.
 
 `material.measure` computes, `sections.page` arranges, `page.html` writes; `write` puts all of it into files.
 """
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from pluribus.reports.grids import Grid
 from pluribus.reports.material import Council, Material, Scores, measure
+from pluribus.reports.trainings import Training
 from pluribus.store.files import whole
 from pluribus.tables import csv_cell
 
 if TYPE_CHECKING:
     from pluribus.reports.page import Page
 
-__all__ = ["Council", "Material", "Scores", "Written", "measure", "places", "write"]
+__all__ = ["Council", "Material", "Scores", "Training", "Written", "measure", "places", "write"]
 
 
 @dataclass(frozen=True, slots=True)

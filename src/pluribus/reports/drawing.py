@@ -6,6 +6,7 @@ Colours are replaced by CSS variables, so the same drawing is right on a light a
 from __future__ import annotations
 
 import io
+import math
 import re
 import textwrap
 import warnings
@@ -41,6 +42,8 @@ _BANDS = 3
 """Bands in one figure at most; the table has the intervals of all."""
 _APART = 3.5
 """How much further series are moved apart between rows than between numbers."""
+_MARKED = 20
+"""Markers on a line that runs from point to point, at most."""
 _SMALL = 2.6
 """Marker of a point in a cloud."""
 Dash = Literal["--", ":", "-."]
@@ -206,8 +209,9 @@ def _scale(axes: Axes, plot: Plot, which: str, axis: Axis) -> None:
         its.set_major_locator(ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=12))
         its.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
         its.set_minor_locator(ticker.NullLocator())
-    elif axis.scale == "rounds":
-        its.set_major_locator(ticker.MaxNLocator(integer=True))
+    elif axis.scale in ("rounds", "steps"):
+        its.set_major_locator(ticker.MaxNLocator(integer=True, steps=[1, 2, 5, 10] if axis.scale == "steps" else None))
+        its.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
     elif axis.percent:
         its.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:g}".replace("-", "−")))
     if axis.limits and not axis.names:
@@ -239,7 +243,7 @@ def _series(axes: Axes, plot: Plot, series: Series, shift: float) -> None:
     axes.errorbar(
         xs, ys, xerr=bars if sideways else None, yerr=None if sideways else bars, color=colour, marker=_marker(series),
         linestyle="none" if series.curve else _dash(plot, series), elinewidth=1.0, zorder=3,
-        markersize=_SMALL if plot.cloud else None, alpha=_FAINT if plot.cloud else None,
+        markersize=_SMALL if plot.cloud else None, alpha=_FAINT if plot.cloud else None, markevery=_every(plot, series),
         ecolor=colour if plot.joined or sideways else (colour, _FAINT),
     )  # fmt: skip
     if series.curve:
@@ -250,6 +254,12 @@ def _series(axes: Axes, plot: Plot, series: Series, shift: float) -> None:
             )
 
 
+def _every(plot: Plot, series: Series) -> int | None:
+    """Every how manieth point of a line has a marker; None: all."""
+    crowded = plot.joined and not plot.cloud and len(series.points) > _MARKED
+    return math.ceil(len(series.points) / _MARKED) if crowded else None
+
+
 def _errors(middle: float, low: float | None, high: float | None) -> tuple[float, float]:
     return (0.0 if low is None else max(0.0, middle - low)), (0.0 if high is None else max(0.0, high - middle))
 
@@ -257,10 +267,14 @@ def _errors(middle: float, low: float | None, high: float | None) -> tuple[float
 def _shifted(x: float, shift: float, plot: Plot) -> float:
     """Only where many points share an x, and by a few parts of a hundred: a measured x stays where it is.
 
-    A step is a doubling on an axis of counts, and a sixth of the axis where it is logarithmic.
+    A step is a doubling on an axis of counts, and a sixth of the axis where it is logarithmic, or where intervals of
+    several trainings stand at one step.
     """
     if plot.x.scale == "counts":
         return float(x * 2**shift)
+    if plot.x.scale == "steps" and any(point.low is not None for series in plot.series for point in series.points):
+        steps = [point.x for series in plot.series for point in series.points]
+        return x + shift / 6 * (max(steps) - min(steps))
     if plot.x.scale != "log":
         return x
     xs = [point.x for series in plot.series for point in series.points]

@@ -11,6 +11,7 @@ from pluribus.analyze import Analysis, Embed, analyze
 from pluribus.compare import Comparison, Verdict, compare, holm_adjusted, is_self_consistency, verdict
 from pluribus.panel import Panel
 from pluribus.reports import words
+from pluribus.reports.trainings import Training
 
 Coordinates = Mapping[str, Any]
 """Where a cell of a sweep lies: name of what is varied → its value there."""
@@ -65,13 +66,15 @@ class Scores:
 @dataclass(frozen=True, slots=True)
 class Material:
     title: str
-    councils: tuple[Council, ...]
-    embedder: str
+    councils: tuple[Council, ...] = ()
+    embedder: str = ""
     source: str = ""
     """The sweep's name and id, where it is one."""
     scores: tuple[Scores, ...] = ()
     omitted: Mapping[str, int] = field(default_factory=dict)
     """Reason → cells or sources that could not be measured at all."""
+    trainings: tuple[Training, ...] = ()
+    """How models were taught; a report may be of these alone."""
 
 
 def measure(

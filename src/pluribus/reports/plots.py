@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Scale = Literal["linear", "log", "counts", "rounds"]
-"""`counts`: logarithmic to base 2, with a tick at every value there is; `rounds`: whole numbers."""
+Scale = Literal["linear", "log", "counts", "rounds", "steps"]
+"""`counts`: logarithmic to base 2, with a tick at every value there is; `rounds`: whole numbers;
+`steps`: the same, of which there are many."""
 
 
 @dataclass(frozen=True, slots=True)

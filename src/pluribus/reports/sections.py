@@ -1,4 +1,5 @@
-"""material → the page: what was run, the verdict, key numbers, figures, tables, and where every number comes from."""
+"""material → the page: what was run, the verdict, key numbers, figures, tables, trainings, and where each number comes
+from."""
 
 from __future__ import annotations
 
@@ -7,13 +8,16 @@ from collections.abc import Mapping, Sequence
 
 from pluribus import __version__
 from pluribus.compare import Comparison, is_self_consistency
-from pluribus.reports import figured, fits, material, moved, rewards, tabulated, words
+from pluribus.reports import figured, fits, material, moved, rewards, tabulated, training_facts, words
 from pluribus.reports.drawing import draw
 from pluribus.reports.fits import Fitted
 from pluribus.reports.grids import Grid
 from pluribus.reports.material import Council, Material, Scores
 from pluribus.reports.page import Code, Facts, Items, Lead, Page, Part, Section
 from pluribus.reports.plots import Plot
+from pluribus.reports.training_facts import by_kind, head
+from pluribus.reports.training_figures import figures, table
+from pluribus.reports.trainings import Training
 
 _SPOKEN = 5
 """Verdicts that are read one by one; more are in the table."""
@@ -26,8 +30,23 @@ def page(found: Material, folder: str = "", *, seed: int = 0) -> Page:
         folder: relative to the page, where its figures and tables lie; it ends with a slash, or is empty.
         seed: of the intervals of fitted curves.
     """
-    curves = fits.fitted(found.councils, seed=seed)
     parts = (
+        *(_of_councils(found, seed) if found.councils else ()),
+        *((name, title, _training(those)) for name, title, those in by_kind(found.trainings)),
+        *(_to_look_up(found.councils) if found.councils else ()),
+        ("left-out", "What is left out", _omitted(found)),
+        ("provenance", "Where the numbers come from", _provenance(found, folder)),
+    )
+    sections = tuple(Section(name, title, tuple(inside)) for name, title, inside in parts if inside)
+    return Page(found.title, _subtitle(found), sections, f"pluribus {__version__}", folder)
+
+
+_Sections = tuple[tuple[str, str, list[Part]], ...]
+
+
+def _of_councils(found: Material, seed: int) -> _Sections:
+    curves = fits.fitted(found.councils, seed=seed)
+    return (
         ("run", "What was run", _run(found)),
         ("verdict", "Does it pay?", _verdict(found.councils)),
         ("numbers", "Key numbers", _numbers(found)),
@@ -35,15 +54,17 @@ def page(found: Material, folder: str = "", *, seed: int = 0) -> Page:
         ("diversity", "Diversity", _diversity(found, curves, seed)),
         ("debate", "Round by round", _rounds(found.councils)),
         ("rewards", "Rewards and disagreement", _rewards(found.scores)),
-        ("compared", "All comparisons", _compared(found.councils)),
-        ("ceiling", "What no vote can reach", _ceiling(found.councils)),
-        ("seat-by-seat", "Seat by seat", _some(tabulated.seats(found.councils))),
-        ("council-by-council", "Council by council", _some(tabulated.cells(found.councils))),
-        ("left-out", "What is left out", _omitted(found)),
-        ("provenance", "Where the numbers come from", _provenance(found, folder)),
     )
-    sections = tuple(Section(name, title, tuple(inside)) for name, title, inside in parts if inside)
-    return Page(found.title, _subtitle(found), sections, f"pluribus {__version__}", folder)
+
+
+def _to_look_up(councils: Sequence[Council]) -> _Sections:
+    """What stands behind everything one reads from top to bottom."""
+    return (
+        ("compared", "All comparisons", _compared(councils)),
+        ("ceiling", "What no vote can reach", _ceiling(councils)),
+        ("seat-by-seat", "Seat by seat", _some(tabulated.seats(councils))),
+        ("council-by-council", "Council by council", _some(tabulated.cells(councils))),
+    )
 
 
 def _drawn(plots: Sequence[Plot]) -> list[Part]:
@@ -58,7 +79,9 @@ def _some(*grids: Grid | None) -> list[Part]:
 
 
 def _subtitle(found: Material) -> str:
-    return f"{words.plural(len(found.councils), 'council')} on {words.listed(_tasks(found.councils))}"
+    councils = f"{words.plural(len(found.councils), 'council')} on {words.listed(_tasks(found.councils))}"
+    parts = [councils] if found.councils else []
+    return "; ".join([*parts, words.plural(len(found.trainings), "training")] if found.trainings else parts)
 
 
 def _tasks(councils: Sequence[Council]) -> list[str]:
@@ -309,6 +332,10 @@ def _rewards(scores: Sequence[Scores]) -> list[Part]:
     return [*_drawn(rewards.figures(scores)), *_some(rewards.table(scores), rewards.judges(scores))]
 
 
+def _training(those: Sequence[Training]) -> list[Part]:
+    return [*head(those), *_drawn(figures(those)), *_some(table(those))]
+
+
 def _compared(councils: Sequence[Council]) -> list[Part]:
     table = tabulated.comparisons(councils)
     return [*_drawn(figured.differences(councils)), table] if table else []
@@ -344,23 +371,28 @@ def _ceiling_words(council: Council) -> str:
 
 def _omitted(found: Material) -> list[Part]:
     table = tabulated.omissions(found)
-    return [table] if table else ["Nothing: every question and every answer of the sources is in the numbers above."]
+    if table or not found.councils:
+        return _some(table)
+    return ["Nothing: every question and every answer of the sources is in the numbers above."]
 
 
 def _provenance(found: Material, folder: str) -> list[Part]:
     runs = any(c.panel.source.startswith("run ") for c in found.councils)
     show = " A run is shown whole, question by question, by pluribus show and its name." if runs else ""
+    what = ["the run or the file"] * bool(found.councils) + ["the training"] * bool(found.trainings)
     where = (
         f"in {folder}figures and {folder}tables beside this file"
         if folder
         else "in figures and tables beside this file"
     )
+    taught = training_facts.METHODS if any(one.kind == "grpo" for one in found.trainings) else ()
+    methods = (*(_METHODS if found.councils else ()), *taught)
+    made: list[Part] = ["How each number is made:", Facts(methods)] if methods else []
     return [
-        "Each row of a table and each point of a figure names the run or the file that it was computed from."
+        f"Each row of a table and each point of a figure names {' or '.join(what)} that it was computed from."
         f"{show} Figures lie as PNG, tables and the points of figures as CSV with all digits {where}.",
         *_some(tabulated.runs(found.councils)),
-        "How each number is made:",
-        Facts(_METHODS),
+        *made,
     ]
 
 

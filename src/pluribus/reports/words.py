@@ -54,6 +54,17 @@ def decimal(value: float | None, low: float | None = None, high: float | None = 
     return _plain(value) + _between(_plain(low), _plain(high))
 
 
+def general(value: float | None) -> str:
+    """As many digits as it needs, four at most.
+
+    >>> general(0.69281), general(5e-07), general(-0.0004), general(1234.5), general(None)
+    ('0.6928', '5e−07', '−0.0004', '1,234', '–')
+    """
+    if value is None:
+        return NOTHING
+    return (f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}").replace("-", "−")
+
+
 def _plain(value: float | None) -> str:
     return NOTHING if value is None else f"{round(value, 3) + 0.0:.3f}".replace("-", "−")
 
@@ -124,6 +135,14 @@ def plural(number: int, word: str, many: str | None = None) -> str:
     ('1 question', '1,319 questions')
     """
     return f"{number:,} {word if number == 1 else many or word + 's'}"
+
+
+def span(first: int, last: int) -> str:
+    """
+    >>> span(3, 5), span(3, 3)
+    ('3 to 5', '3')
+    """
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 def listed(words: Sequence[str], most: int = 6) -> str:
