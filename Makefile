@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # Threads of the numerical libraries: workers share the cores, and small models lose more by waiting than they gain.
 export OMP_NUM_THREADS ?= 1
+# What one process compiled no other compiles again: torch and transformers alone take each 20 s.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test suite coverage lint types tools zoo clean
 

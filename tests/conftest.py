@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
+import hypothesis  # noqa: F401  # it looks who refers to what, and finds nobody among what is frozen below
 import pytest
 
 from pluribus import sandbox
@@ -21,6 +23,18 @@ SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 LONGEST = ("test_walk.py", "test_members.py", "zoo/test_train.py", "test_processes.py", "cli/test_reward.py")
 """Files that take longest, begun first: none of several workers is left alone with one in the end."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests and all that they import stay to the end: nobody looks for garbage among them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pluribus import Council, Store
+from pluribus.cli import main
 from pluribus.run import reload
 from pluribus.zoo import members
 
@@ -24,12 +25,17 @@ def pluribus(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
 
 
-def test_the_demo_measures_every_arm_and_stores_it(tmp_path: Path) -> None:
+def test_the_demo_measures_every_arm_and_stores_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     n = 20
-    done = pluribus("demo", "--questions", str(n), home=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "At 8 calls a question" in done.stdout
-    assert "round 1, after reading the others" in done.stdout
+    monkeypatch.setenv("PLURIBUS_HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "120")
+    code = main(["demo", "--questions", str(n)])
+    said, complaints = capsys.readouterr()
+    assert code == 0, complaints
+    assert "At 8 calls a question" in said
+    assert "round 1, after reading the others" in said
     with Store.open(tmp_path) as store:
         runs = [reload(store, listed.id) for listed in store.runs()]
     methods = [result.table.method for result in runs]
@@ -40,7 +46,7 @@ def test_the_demo_measures_every_arm_and_stores_it(tmp_path: Path) -> None:
     equal_calls = [result.score.calls for result in tested if result.table.method in ("debate", "self_consistency")]
     assert set(equal_calls) == {8 * n}
     (student,) = (tmp_path / "demo").glob("*/student")
-    assert "Many into one: qwen alone" in done.stdout and (student / "model.safetensors").is_file()
+    assert "Many into one: qwen alone" in said and (student / "model.safetensors").is_file()
     asked = [result.table.seats[0] for result in tested if str(student) in result.table.seats[0].model]
     assert [seat.dialect for seat in asked] == ["zoo"]
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +17,7 @@ import yaml
 
 from pluribus.cli import main
 
-QUESTIONS = [{"id": f"q{i}", "question": f"{i} + 1? [key: {i + 1}]", "answer": str(i + 1)} for i in range(12)]
+MODELS = [{"model": "scripted/keyed", "accuracy": 0.9}, {"model": "scripted/keyed", "accuracy": 0.7}, "scripted/number"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,31 @@ class Said:
         assert len(lines) == 1, self.err
         assert lines[0].startswith("pluribus: ")
         return lines[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A run of three scripted models in a workspace of its own, made once for many tests."""
+
+    home: Path
+    run: str
+    data: Path
+
+    @classmethod
+    def make(cls, folder: Path, models: Sequence[Any], questions: int) -> Kept:
+        """Questions each of which holds its key, for those who can read it."""
+        data, file, out = folder / "questions.jsonl", folder / "council.yaml", io.StringIO()
+        rows = [{"id": f"q{i}", "question": f"{i} + 1? [key: {i + 1}]", "answer": str(i + 1)} for i in range(questions)]
+        data.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        file.write_text(yaml.safe_dump({"task": "jsonl", "data": str(data), "models": list(models)}), "utf-8")
+        with redirect_stdout(out):
+            assert main(["run", str(file), "--home", str(folder / "home"), "--json"]) == 0
+        return cls(folder / "home", json.loads(out.getvalue())["run"], data)
+
+    def lay_out(self) -> str:
+        """Puts a copy of it into the test's own workspace; the run's name."""
+        shutil.copytree(self.home, os.environ["PLURIBUS_HOME"])
+        return self.run
 
 
 @pytest.fixture
@@ -75,13 +104,8 @@ def council(tmp_path: Path, data: Path) -> Callable[..., Path]:
     """Writes a council file: two seats that know the key sometimes, one that never does; entries may be replaced."""
 
     def write(**entries: Any) -> Path:
-        models = [
-            {"model": "scripted/keyed", "accuracy": 0.9},
-            {"model": "scripted/keyed", "accuracy": 0.7},
-            "scripted/number",
-        ]
         path = tmp_path / "council.yaml"
-        path.write_text(yaml.safe_dump({"task": "jsonl", "data": str(data), "models": models, **entries}), "utf-8")
+        path.write_text(yaml.safe_dump({"task": "jsonl", "data": str(data), "models": MODELS, **entries}), "utf-8")
         return path
 
     return write

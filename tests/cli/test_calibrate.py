@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import Kept
 
+from pluribus.cli import main
 from pluribus.store import Store
 
 Run = Callable[..., Any]
@@ -17,22 +20,35 @@ Run = Callable[..., Any]
 MODELS = [{"model": "scripted/keyed", "accuracy": p} for p in (0.85, 0.6, 0.4)]
 
 
-@pytest.fixture
-def many(lines: Callable[..., Path]) -> Path:
-    rows = [{"id": f"q{i}", "question": f"{i} + 1? [key: {i + 1}]", "answer": str(i + 1)} for i in range(80)]
-    return lines(rows, "many.jsonl")
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    return Kept.make(tmp_path_factory.mktemp("kept"), MODELS, 80)
+
+
+@pytest.fixture(scope="module")
+def calibrated(kept: Kept, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What `calibrate` writes of the run."""
+    folder = tmp_path_factory.mktemp("calibrated")
+    home, path = folder / "home", folder / "c.json"
+    shutil.copytree(kept.home, home)
+    assert main(["calibrate", kept.run, "--home", str(home), "--out", str(path)]) == 0
+    return path.read_text("utf-8")
 
 
 @pytest.fixture
-def name(pluribus: Run, council: Run, many: Path) -> str:
-    found: str = pluribus("run", council(data=str(many), models=MODELS), "--json").object["run"]
-    return found
+def many(kept: Kept) -> Path:
+    return kept.data
 
 
 @pytest.fixture
-def file(pluribus: Run, name: str, tmp_path: Path) -> Path:
+def name(kept: Kept) -> str:
+    return kept.lay_out()
+
+
+@pytest.fixture
+def file(calibrated: str, name: str, tmp_path: Path) -> Path:
     path = tmp_path / "c.json"
-    assert pluribus("calibrate", name, "--out", path).code == 0
+    path.write_text(calibrated, "utf-8")
     return path
 
 

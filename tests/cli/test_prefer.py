@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import Kept
 
 from pluribus.engines.asyncio import block
 from pluribus.judge_config import read_judges
@@ -31,17 +32,19 @@ max_rounds: 0
 """
 
 
-@pytest.fixture
-def many(lines: Run) -> Path:
-    rows = [{"id": f"q{i}", "question": f"{i} + 1? [key: {i + 1}]", "answer": str(i + 1)} for i in range(40)]
-    path: Path = lines(rows, "many.jsonl")
-    return path
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    return Kept.make(tmp_path_factory.mktemp("kept"), MODELS, 40)
 
 
 @pytest.fixture
-def name(pluribus: Run, council: Run, many: Path) -> str:
-    found: str = pluribus("run", council(data=str(many), models=MODELS), "--json").object["run"]
-    return found
+def many(kept: Kept) -> Path:
+    return kept.data
+
+
+@pytest.fixture
+def name(kept: Kept) -> str:
+    return kept.lay_out()
 
 
 @pytest.fixture
@@ -418,7 +421,7 @@ def test_wrong_flags(pluribus: Run, name: str, tmp_path: Path, flags: list[str],
 def test_nothing_but_older_pairs_is_written_over(pluribus: Run, name: str, many: Path, tmp_path: Path) -> None:
     before = many.read_bytes()
     line = pluribus("prefer", name, "--out", many).complaint()
-    assert "many.jsonl is there already and is no preference file; choose another file" in line
+    assert f"{many.name} is there already and is no preference file; choose another file" in line
     assert many.read_bytes() == before
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

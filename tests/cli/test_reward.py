@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.cli.conftest import MODELS, Kept
 
-from pluribus.cli import _reward_demo
+from pluribus.cli import _reward_demo, main
 from pluribus.cli._reward_facts import auroc
 from pluribus.engines.asyncio import block
 from pluribus.judge_config import ROLE_WEIGHTS, make_judges
@@ -27,11 +29,15 @@ ALL_ALIKE = {"model": "scripted/constant", "text": '{"reason": "fine", "score": 
 SILENT = {"model": "scripted/constant", "text": "I would rather not say."}
 
 
-@pytest.fixture
-def name(pluribus: Run, council: Run) -> str:
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
     """Twelve questions, three replies each."""
-    found: str = pluribus("run", council(), "--json").object["run"]
-    return found
+    return Kept.make(tmp_path_factory.mktemp("kept"), MODELS, 12)
+
+
+@pytest.fixture
+def name(kept: Kept) -> str:
+    return kept.lay_out()
 
 
 @pytest.fixture
@@ -324,11 +330,21 @@ def test_a_rehearsal_asks_nobody(pluribus: Run, name: str, judges: Run, tmp_path
 # --- rows of a file --------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def fitted(kept: Kept, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What `--save` writes of the run's rewards."""
+    folder = tmp_path_factory.mktemp("fitted")
+    home, path = folder / "home", folder / "rewarder.json"
+    shutil.copytree(kept.home, home)
+    flags = three("--home", str(home), "--out", str(folder / "out"), "--save", str(path))
+    assert main(["reward", kept.run, *flags]) == 0
+    return path.read_text("utf-8")
+
+
 @pytest.fixture
-def rewarder(pluribus: Run, name: str, tmp_path: Path) -> Path:
+def rewarder(fitted: str, tmp_path: Path) -> Path:
     path = tmp_path / "rewarder.json"
-    said = pluribus("reward", name, *three("--out", str(tmp_path / "of-run"), "--save", str(path)))
-    assert said.code == 0 and f"--rewarder {path}" in said.out
+    path.write_text(fitted, "utf-8")
     return path
 
 
@@ -443,7 +459,7 @@ def test_rows_that_are_none(
 def test_where_the_rows_may_go(pluribus: Run, unfitted: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.write_text("prompt,completion\nx,y\n")
-    go = ("reward", source, "--rewarder", rewarder)
+    go = ("reward", source, "--rewarder", unfitted)
     assert "say --out FILE.csv" in pluribus(*go).complaint()
     assert "the file that is read" in pluribus(*go, "--out", source).complaint()
     assert "same form" in pluribus(*go, "--out", tmp_path / "out.jsonl").complaint()
@@ -468,7 +484,8 @@ def test_only_an_older_rewarder_is_written_over(pluribus: Run, name: str, reward
     said = pluribus("reward", name, *three("--out", str(tmp_path / "o"), "--save", str(notes)))
     assert said.code == 2 and f"--save {notes} is there already and is no rewarder" in said.err
     assert notes.read_text() == '{"mine": 1}'
-    assert pluribus("reward", name, *three("--out", str(tmp_path / "o"), "--save", str(rewarder))).code == 0
+    again = pluribus("reward", name, *three("--out", str(tmp_path / "o"), "--save", str(rewarder)))
+    assert again.code == 0 and f"--rewarder {rewarder}" in again.out
 
 
 def test_columns_that_two_would_have(pluribus: Run, tmp_path: Path) -> None:

@@ -89,7 +89,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     gc.freeze()
     yield
-    gc.unfreeze()
     torch.set_num_threads(threads)
 
 
