@@ -508,7 +508,7 @@ def worth(cell: Mapping[str, Any], objective: str, k: int) -> dict[str, float]:
     }
 
 
-AT = (("pass", 1), ("pass", 4), ("pass", 8), ("pass", 16), ("majority", 3), ("majority", 7), ("majority", 15))
+AT = (("pass", 1), ("pass", 8), ("pass", 16), ("majority", 3), ("majority", 7))
 
 
 def pooled(cells: Sequence[Mapping[str, Any]], objective: str, k: int) -> dict[str, float]:
