@@ -21,7 +21,7 @@ from pluribus.types import Question, Seat
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
-LONGEST = ("test_walk.py", "test_members.py", "zoo/test_train.py", "test_processes.py", "cli/test_reward.py")
+LONGEST = ("test_walk.py", "test_members.py", "zoo/test_train.py", "processes.py", "cli/test_reward.py")
 """Files that take longest, begun first: none of several workers is left alone with one in the end."""
 
 

@@ -77,7 +77,13 @@ def check_folder(name: str) -> str:
     if not Path(folder).is_dir():
         raise UsageError(f"prm {name!r} is no folder", hint="name one that pluribus train prm made")
     load_form(Source(folder, 1, head=PRM))
-    rows = int(load_config(folder, None).get_text_config().vocab_size)
+    config = load_config(folder, None)
+    made = next((one for one in config.architectures or () if not one.endswith("ForTokenClassification")), None)
+    if made is not None:
+        raise UsageError(
+            f"prm {folder!r} is a {made}: it marks no steps", hint="name a folder that pluribus train prm made"
+        )
+    rows = int(config.get_text_config().vocab_size)
     most = max(load_words(folder, None).tokenizer.get_vocab().values()) + 1
     if most > rows:
         raise UsageError(

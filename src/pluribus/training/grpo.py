@@ -20,8 +20,8 @@ are taken out before the forward pass, unless there is a KL: they would add exac
 TRL does.)
 
 Source: Tang et al. 2025, arXiv 2503.19595; Walder and Karkhanis 2025, arXiv 2505.15201; Liu et al. 2025, arXiv
-2503.20783 (dr_grpo); Luo et al. 2026, arXiv 2602.03955 (PRMVR). KL is the estimator of Schulman 2020 that is never
-negative, inside the loss.
+2503.20783 (dr_grpo); Luo et al. 2026, arXiv 2602.03955 (PRMVR). KL is TRL's, inside the loss: Schulman's estimator that
+is never negative, weighted so that its gradient is the reverse KL's.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ import json
 import os
 import random
 import time
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -308,6 +309,7 @@ class Groups(_Grpo):
 
         self.job, self.wishes = job, job.config.grpo
         self._runner = asyncio.Runner()
+        weakref.finalize(self, self._runner.close)
         self._drawn = 0
         """Held-out samples of this look so far."""
         self._surprise: float | None = None
@@ -346,6 +348,8 @@ class Groups(_Grpo):
         from trl.models.utils import unwrap_model_for_generation
 
         learns, checkpointing = self._learns, cast("Any", self.args.gradient_checkpointing_kwargs)
+        first = self.accelerator.process_index * len(prompts)
+        rows = [self._row(prompt, first + place) for place, prompt in enumerate(prompts)]
         with (
             unwrap_model_for_generation(
                 self.model_wrapped, self.accelerator, gradient_checkpointing_kwargs=checkpointing
@@ -356,8 +360,6 @@ class Groups(_Grpo):
             # an adapter's own `forward` hides which arguments the model takes; its layers are in the model's places
             bare = model.get_base_model() if hasattr(model, "get_base_model") else model
             batcher = Batcher(bare, frozenset(self.eos_token_ids), MOST_ROWS)
-            first = self.accelerator.process_index * len(prompts)
-            rows = [self._row(prompt, first + place) for place, prompt in enumerate(prompts)]
             batcher.waiting.extend(rows)
             while batcher.busy:
                 batcher.advance()
@@ -496,12 +498,14 @@ class Groups(_Grpo):
         if not self._learns:
             return torch.zeros((), device=inputs["advantages"].device)
         teaches = inputs["advantages"].reshape(len(inputs["advantages"]), -1).ne(0).any(1)
-        if self.beta or bool(teaches.all()):
+        if self.beta:
             return _trl(super())._compute_loss(model, inputs)
-        if not bool(teaches.any()):
-            teaches[0] = True  # each process has a gradient of each weight
-        kept = float(teaches.sum()) / len(teaches)
-        return kept * _trl(super())._compute_loss(model, some_of(inputs, teaches))
+        # at least one: there is a gradient of each weight; as many in each process: TRL gathers one number of each row
+        most = max(1, *_gathered([int(teaches.sum())]))
+        teaches[(~teaches).nonzero()[: most - int(teaches.sum()), 0]] = True
+        if most == len(teaches):
+            return _trl(super())._compute_loss(model, inputs)
+        return most / len(teaches) * _trl(super())._compute_loss(model, some_of(inputs, teaches))
 
     # --- watching ---
 
