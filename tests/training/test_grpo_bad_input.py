@@ -215,6 +215,15 @@ def test_drawings_that_make_no_whole_steps() -> None:
     one_line(problem, "a step; choose sizes so that the samples drawn at once make whole steps")
 
 
+def test_fewer_questions_than_are_drawn_from_at_once(tmp_path: Path) -> None:
+    data = write(tmp_path, prompts(2))
+    with pytest.raises(DataError) as problem:
+        prepare(config({}, data, tmp_path / "out", batch_size=18), {})
+    one_line(
+        problem, "2 questions are in it, and 3 are drawn from at once; give more questions, or a smaller batch_size"
+    )
+
+
 @pytest.mark.parametrize(
     ("sizes", "prompts_", "processes", "known"),
     [((12, 1), None, 1, 1), ((4, 3), None, 1, 3), ((3, 1), None, 2, 1), ((3, 4), 4, 1, 8), ((3, 1), 4, 2, 4)],

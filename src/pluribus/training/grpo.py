@@ -45,7 +45,7 @@ from pluribus import sandbox
 from pluribus.backends._batching import Batcher
 from pluribus.backends._batching import Row as BatchRow
 from pluribus.embedders import open_embedder
-from pluribus.errors import CodeNotAllowed, ConfigError, PluribusError, TrainingStopped
+from pluribus.errors import CodeNotAllowed, ConfigError, DataError, PluribusError, TrainingStopped
 from pluribus.rows import Row
 from pluribus.training import _grpo_watch as watch
 from pluribus.training._grpo_rows import check_held_out, check_keys, check_rows, read_prompts
@@ -97,7 +97,13 @@ def check(job: Job) -> None:
     programs = next((row for row in job.rows if row["kind"] == "program"), None)
     if programs is not None and sandbox.allowed() is None and wishes.reward_mode != "ORM":
         raise CodeNotAllowed("the rows are checked by running programs that models write")
-    per_generation(config, int(os.environ.get("WORLD_SIZE", "1")))
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    at_once = per_generation(config, processes) * config.batch_size * processes // wishes.samples
+    if len(job.rows) < at_once:
+        raise DataError(
+            config.data, f"{len(job.rows):,} questions are in it, and {at_once:,} are drawn from at once",
+            hint="give more questions, or a smaller batch_size or grpo.prompts",
+        )  # fmt: skip
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
