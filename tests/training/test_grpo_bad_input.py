@@ -215,6 +215,12 @@ def test_drawings_that_make_no_whole_steps() -> None:
     one_line(problem, "a step; choose sizes so that the samples drawn at once make whole steps")
 
 
+def test_replies_that_leave_the_prompt_no_room(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as problem:
+        prepare(config({"max_new_tokens": 64}, write(tmp_path, prompts(3)), tmp_path / "out", max_length=64), {})
+    one_line(problem, "grpo.max_new_tokens is 64, and prompt and reply have 64 tokens; say fewer")
+
+
 def test_fewer_questions_than_are_drawn_from_at_once(tmp_path: Path) -> None:
     data = write(tmp_path, prompts(2))
     with pytest.raises(DataError) as problem:

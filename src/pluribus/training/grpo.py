@@ -97,6 +97,11 @@ def check(job: Job) -> None:
     programs = next((row for row in job.rows if row["kind"] == "program"), None)
     if programs is not None and sandbox.allowed() is None and wishes.reward_mode != "ORM":
         raise CodeNotAllowed("the rows are checked by running programs that models write")
+    if job.max_length is not None and wishes.max_new_tokens >= job.max_length:
+        raise ConfigError(
+            f"grpo.max_new_tokens is {wishes.max_new_tokens}, and prompt and reply have {job.max_length:,} tokens",
+            hint="say fewer, so that the prompt has room",
+        )
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     at_once = per_generation(config, processes) * config.batch_size * processes // wishes.samples
     if len(job.rows) < at_once:
