@@ -69,10 +69,7 @@ class StepScorer:
 
 
 def check_folder(name: str) -> str:
-    """The folder of a process reward model; UsageError where it is none, or its tokenizer is another model's.
-
-    Raises UsageError.
-    """
+    """The folder of a process reward model; UsageError where it is none, or its tokenizer is another model's."""
     folder = str(Path(name.removeprefix("local/")).expanduser())
     if not Path(folder).is_dir():
         raise UsageError(f"prm {name!r} is no folder", hint="name one that pluribus train prm made")
