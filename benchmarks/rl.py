@@ -10,7 +10,8 @@ Stages, each resumable by cells (one JSON file of what was measured), all of the
     pad          VR (from the base it is `mean`), PRM and PRMVR, from the base student and after RSFT (needs the models
                  of benchmarks/distil.py)
     own          rewards from the group's own majority, where it is mostly right and where it is mostly wrong
-    briefs       an analyst trained for majority@5, alone and at its seat of the desk
+    briefs       an analyst trained for majority@5, alone; at its seat of the desk: recipes/vote_trained_analyst.sh
+    programs     pass@4 and the mean on tiny programs whose tests run in the sandbox (needs bubblewrap)
     cost         what advantages take of a step, and a step against plain GRPO's
     report       the tables, as Markdown on stdout and in DIR/rl.md
 
@@ -36,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+import _rl_programs
 from _distil_cells import Cells, now
 from _distil_measure import Pair, questions
 from pluribus import objectives
@@ -50,7 +52,7 @@ WORDS = dialect("zoo")
 DRAWN = Sampling(temperature=1.0, top_p=1.0, max_tokens=120)
 N = 16
 """Draws of each test question."""
-STAGES = ("objectives", "hidden", "estimators", "pad", "own", "briefs", "cost", "report")
+STAGES = ("objectives", "hidden", "estimators", "pad", "own", "briefs", "programs", "cost", "report")
 BASE = "zoo/qwen"
 
 
@@ -92,6 +94,10 @@ ESTIMATORS = (
     Arm("pass8_loo", {"objective": "pass", "k": 8, "samples": 8, "estimator": "loo"}),
     Arm("pass8_naive", {"objective": "pass", "k": 8, "samples": 8, "estimator": "naive"}),
 )
+PROGRAMS = (
+    Arm("programs_mean", {"objective": "mean"}),
+    Arm("programs_pass4", {"objective": "pass", "k": 4}),
+)
 SHARED: Mapping[str, Any] = {
     "samples": N, "batch-size": 64, "accumulation": 2, "learning-rate": 3e-4, "scheduler": "cosine",
     "warmup-ratio": 0.1, "max-new-tokens": 120, "logging-steps": 5, "save-steps": 20, "save-total-limit": 1,
@@ -109,15 +115,18 @@ def trained(bench: Bench, arm: Arm, seed: int, data: str = "sums@train", **more:
         **SHARED, "model": arm.start, "data": data, **first, "out": out, "max-steps": bench.steps, "seed": seed,
         **arm.wishes, **more,
     }  # fmt: skip
+    _train("grpo", {**flags, "set": "adam_beta2=0.99"})
+    return out
+
+
+def _train(kind: str, flags: Mapping[str, Any]) -> None:
     words = [part for name, value in flags.items() for part in _flag(name, value)]
-    sets = ["--set", "adam_beta2=0.99"]
     done = subprocess.run(
-        [sys.executable, "-m", "pluribus", "train", "grpo", *words, *sets, "--json"], check=False, capture_output=True,
+        [sys.executable, "-m", "pluribus", "train", kind, *words, "--json"], check=False, capture_output=True,
         text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     if done.returncode:
-        raise SystemExit(f"{arm.name}.{seed}: {done.stderr[-2000:]}")
-    return out
+        raise SystemExit(f"{flags['out']}: {done.stderr[-2000:]}")
 
 
 def _flag(name: str, value: Any) -> Iterator[str]:
@@ -298,6 +307,30 @@ def briefs_stage(bench: Bench) -> None:
             bench.cells.make(
                 f"{arm.name}.{seed}",
                 lambda arm=arm, seed=seed: measured(f"local/{trained(bench, arm, seed, 'briefs@train')}", pairs, HOT),
+            )
+
+
+def programs_stage(bench: Bench) -> None:
+    """What is wished for is said loosely, and tests decide: from a start that nearly always writes the same."""
+    lessons, prompts = bench.work / "programs.lessons.jsonl", bench.work / "programs.train.jsonl"
+    begin = bench.model("programs.start")
+    if not (begin / "training.json").exists():
+        _rl_programs.write_lessons(lessons)
+        _rl_programs.write_prompts(prompts)
+        _train("sft", {
+            "model": BASE, "data": lessons, "out": begin, "max-steps": 2 * bench.steps, "batch-size": 64,
+            "learning-rate": 1e-3, "scheduler": "cosine", "warmup-ratio": 0.05,
+        })  # fmt: skip
+    bench.cells.make("programs.start", lambda: _rl_programs.tried(f"local/{begin}", bench.tested, N))
+    shared = {"max-new-tokens": 40, "allow-code-execution": True}
+    for seed in range(bench.seeds):
+        for arm in PROGRAMS:
+            own = Arm(arm.name, {**arm.wishes, **shared}, str(begin))
+            bench.cells.make(
+                f"{arm.name}.{seed}",
+                lambda own=own, seed=seed: _rl_programs.tried(
+                    f"local/{trained(bench, own, seed, str(prompts))}", bench.tested, N
+                ),
             )
 
 
@@ -508,7 +541,9 @@ def worth(cell: Mapping[str, Any], objective: str, k: int) -> dict[str, float]:
     }
 
 
-AT = (("pass", 1), ("pass", 8), ("pass", 16), ("majority", 3), ("majority", 7))
+At = Sequence[tuple[str, int]]
+AT: At = (("pass", 1), ("pass", 8), ("pass", 16), ("majority", 3), ("majority", 7))
+PASS_AT: At = (("pass", 1), ("pass", 4), ("pass", 16))
 
 
 def pooled(cells: Sequence[Mapping[str, Any]], objective: str, k: int) -> dict[str, float]:
@@ -527,23 +562,23 @@ def shown(found: tuple[float, float, float], signed: bool = False) -> str:
     return f"{found[0]:{sign}.3f} [{found[1]:{sign}.3f}, {found[2]:{sign}.3f}]"
 
 
-def matrix(bench: Bench, names: Mapping[str, Sequence[Mapping[str, Any]]], against: str) -> list[str]:
+def matrix(bench: Bench, names: Mapping[str, Sequence[Mapping[str, Any]]], against: str, ats: At = AT) -> list[str]:
     """Arms × k: value with interval, and the paired difference from one arm."""
-    heads = [f"{'maj' if what == 'majority' else what}@{k}" for what, k in AT]
-    lines = ["| trained for | " + " | ".join(heads) + " |", "|---" * (len(AT) + 1) + "|"]
-    other = {at: pooled(names[against], *at) for at in AT} if names.get(against) else {}
+    heads = [f"{'maj' if what == 'majority' else what}@{k}" for what, k in ats]
+    lines = ["| trained for | " + " | ".join(heads) + " |", "|---" * (len(ats) + 1) + "|"]
+    other = {at: pooled(names[against], *at) for at in ats} if names.get(against) else {}
     for name, cells in names.items():
         if not cells:
             continue
-        row = [shown(estimate(pooled(cells, *at))) for at in AT]
+        row = [shown(estimate(pooled(cells, *at))) for at in ats]
         lines.append(f"| {name} ({len(cells)}) | " + " | ".join(row) + " |")
     lines += ["", f"Minus {against}, paired by question:", "", "| trained for | " + " | ".join(heads) + " |"]
-    lines.append("|---" * (len(AT) + 1) + "|")
+    lines.append("|---" * (len(ats) + 1) + "|")
     for name, cells in names.items():
         if not cells or name == against or not other:
             continue
         gaps = []
-        for at in AT:
+        for at in ats:
             own = pooled(cells, *at)
             gaps.append(shown(estimate({id: own[id] - other[at][id] for id in own}), signed=True))
         lines.append(f"| {name} | " + " | ".join(gaps) + " |")
@@ -607,7 +642,11 @@ def tables(bench: Bench) -> list[str]:
     lines += [*matrix(bench, arms, "start"), "", *behaviour(arms), "", "## Briefs", ""]
     arms = {"start": [one for one in [bench.cells.get("briefs.start")] if one]}
     arms |= {name: of(bench, name) for name in ("briefs_mean", "briefs_majority5")}
-    lines += [*matrix(bench, arms, "start"), "", *behaviour(arms), "", "## Cost", "", *cost_lines(bench)]
+    lines += [*matrix(bench, arms, "start"), "", *behaviour(arms), "", "## Programs", ""]
+    arms = {"start": [one for one in [bench.cells.get("programs.start")] if one]}
+    arms |= {arm.name: of(bench, arm.name) for arm in PROGRAMS}
+    lines += [*matrix(bench, arms, "programs_mean", PASS_AT), "", *behaviour(arms)]
+    lines += ["", "## Cost", "", *cost_lines(bench)]
     return lines
 
 
