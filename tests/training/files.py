@@ -95,7 +95,7 @@ def one_thread() -> Iterator[None]:
 # --- as processes of their own ---------------------------------------------------------------------------------------
 
 
-def start(folder: Path, jobs: Sequence[Mapping[str, Any]], timeout: float = 240) -> None:
+def start(folder: Path, jobs: Sequence[Mapping[str, Any]], timeout: float = 600) -> None:
     """Does each job in a process of its own, forked from one that has imported the trainers.
 
     Args:
@@ -115,9 +115,10 @@ def main(file: str) -> None:
     import datasets  # noqa: F401  # what is imported here is not imported by every child
     import peft  # noqa: F401
     import trl.trainer.dpo_trainer
+    import trl.trainer.grpo_trainer
     import trl.trainer.sft_trainer  # noqa: F401
 
-    from pluribus.training import dpo, prm, sft  # noqa: F401
+    from pluribus.training import dpo, grpo, prm, sft  # noqa: F401
 
     gc.freeze()  # no child has to look through all that again
     for job in json.loads(Path(file).read_text("utf-8")):

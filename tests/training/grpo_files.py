@@ -1,22 +1,12 @@
-"""Small trainings by GRPO: prompts, an untrained student, a trainer that is told what to write, its gradient by hand.
-
-`start` runs this file: trainings in several processes, and trainings that are killed.
-"""
+"""Small trainings by GRPO: prompts, an untrained student, a trainer that is told what to write, and its gradient."""
 
 from __future__ import annotations
 
-import gc
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-from tests.training.files import _fork, _places
 
 from pluribus import zoo
 from pluribus.rows import Row
@@ -211,42 +201,3 @@ def _bytes() -> Any:
     words = PreTrainedTokenizerFast(tokenizer_object=letters, pad_token="<pad>", eos_token="<end>")
     words.chat_template = "{% for one in messages %}[{{ one.role }}]{{ one.content }}{% endfor %}[assistant]"
     return words
-
-
-# --- as processes of their own ---------------------------------------------------------------------------------------
-
-
-def start(folder: Path, jobs: Sequence[Mapping[str, Any]], timeout: float = 600) -> None:
-    """Does each job in a process of its own, forked from one that has imported the trainer.
-
-    Args:
-        jobs: `wishes`; `processes` (at once, by gloo), or `die` (the step at which SIGKILL comes).
-    """
-    file = folder / "jobs.json"
-    file.write_text(json.dumps(jobs), "utf-8")
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.training.grpo_files", str(file)],
-        cwd=Path(__file__).parents[2], env=os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
-        capture_output=True, text=True, timeout=timeout, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-12000:]
-
-
-def main(file: str) -> None:
-    import datasets  # noqa: F401  # what is imported here is not imported by every child
-    import peft  # noqa: F401
-    import trl.trainer.grpo_trainer  # noqa: F401
-
-    from pluribus.training import grpo  # noqa: F401
-
-    gc.freeze()  # no child has to look through all that again
-    for job in json.loads(Path(file).read_text("utf-8")):
-        processes, die = job.get("processes", 1), job.get("die")
-        places = _places(processes) if processes > 1 else [{}]
-        children = [_fork(job["wishes"], place, die) for place in places]
-        for child in children:
-            assert os.waitpid(child, 0)[1] == (signal.SIGKILL if die else 0), job
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

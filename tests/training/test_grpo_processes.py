@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.training.files import furthest, weights
-from tests.training.grpo_files import start, step_model, wishes, write
+from tests.training.files import furthest, start, weights
+from tests.training.grpo_files import step_model, wishes, write
 
 from pluribus import zoo
 from pluribus.tasks import load_task

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file
 from tests.training.files import rows
+from tests.training.grpo_files import SHAPE, step_model
 
 from pluribus import zoo
 from pluribus.errors import UsageError
@@ -189,6 +192,17 @@ def test_dpo_has_a_second_model_and_two_replies() -> None:
     assert dpo["reference"] == pytest.approx(8.190735 * 4, rel=1e-5)
     assert dpo["activations"] == 2 * sft["activations"]
     assert "reference" not in parts(config_of(kind="dpo", lora={}))
+
+
+def test_a_process_reward_model_beside_the_policy_is_counted(tmp_path: Path) -> None:
+    prm, policy = step_model(tmp_path), transformers.Qwen3Config(**SHAPE)
+    weights = sum(value.nbytes for value in load_file(tmp_path / "model.safetensors").values())
+    wishes: dict[str, Any] = {"kind": "grpo", "check_memory": False, "grpo": {"reward_mode": "PRMVR", "prm": prm}}
+    alone = check(config_of(**wishes | {"grpo": {}}), policy, 64)
+    both = check(config_of(**wishes), policy, 64)
+    assert both.total - alone.total == pytest.approx(both.parts["beside"])
+    assert both.parts["beside"] * 1e9 == pytest.approx(weights, rel=0.01)  # its head of two rows is not counted
+    assert "beside" not in alone.parts
 
 
 def test_a_head_alone_keeps_no_activations_of_the_layers() -> None:

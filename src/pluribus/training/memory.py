@@ -9,10 +9,11 @@ What is counted, in bytes (p: parameters that learn, P: all parameters, N: devic
 | optimiser | 8 p | 8 p / N | 12 p / N | 12 p / N |
 
 Frozen weights under LoRA take c bytes each, 1 or about a half when quantized. bfloat16 is autocast over float32
-weights: each weight has a copy of 2 bytes in use. Activations are those that autograd keeps for the backward pass of a
-decoder with RMSNorm, rotary positions, grouped queries and a gated MLP, counted tensor by tensor as in Korthikanti et
-al. 2022, arXiv 2205.05198; checkpointing keeps one residual stream per layer and computes the rest again. TRL projects
-onto the vocabulary in tiles of 4,096 tokens by 32,768 entries: logits of tokens × vocabulary never exist.
+weights: each weight has a copy of 2 bytes in use. A process reward model beside the policy takes c bytes a weight on
+each device, and a colocated vLLM its share of the GPU. Activations are those that autograd keeps for the backward pass
+of a decoder with RMSNorm, rotary positions, grouped queries and a gated MLP, counted tensor by tensor as in Korthikanti
+et al. 2022, arXiv 2205.05198; checkpointing keeps one residual stream per layer and computes the rest again. TRL
+projects onto the vocabulary in tiles of 4,096 tokens by 32,768 entries: logits of tokens × vocabulary never exist.
 
 Sources: Rajbhandari et al. 2020, "ZeRO", arXiv 1910.02054; Dettmers et al. 2022, arXiv 2110.02861 (8-bit optimisers);
 Dettmers et al. 2023, "QLoRA", arXiv 2305.14314 (nf4 with double quantization).
@@ -206,6 +207,8 @@ class Setup:
     optimizer: Literal["adamw", "adamw_8bit"] = "adamw"
     eager: bool = False
     """Attention that keeps a row's scores, tokens × tokens for each head, instead of a fused kernel."""
+    beside: float = 0
+    """Bytes that others hold on a device: a process reward model's weights, vLLM's share where it is colocated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +263,7 @@ def estimate(config: TrainConfig, shape: Shape, setup: Setup) -> Memory:
         "gradients": _gradients(setup, learned),
         "optimizer": _optimizer(setup, learned),
         "reference": _reference(config, shape, setup),
+        "beside": setup.beside,
         "activations": layers,
         "projection": _projection(config, shape, setup),
         "context": CONTEXT_GB[setup.device] * GB,
@@ -268,7 +272,7 @@ def estimate(config: TrainConfig, shape: Shape, setup: Setup) -> Memory:
 
 
 def _most(config: TrainConfig, setup: Setup, parts: Mapping[str, float]) -> float:
-    always = parts["weights"] + parts["optimizer"] + parts["reference"] + parts["context"]
+    always = sum(parts[name] for name in ("weights", "optimizer", "reference", "beside", "context"))
     passing = parts["activations"] + parts["projection"]
     if config.accumulation > 1 or setup.devices > 1:
         return always + passing + parts["gradients"]
@@ -285,8 +289,11 @@ def _learned(config: TrainConfig, shape: Shape) -> int:
 
 def _body(config: TrainConfig, shape: Shape) -> int:
     """Parameters of the model; a process reward model has no output layer over the vocabulary."""
-    headless = config.kind == "prm" and not shape.tied
-    return shape.parameters - (shape.embedding if headless else 0)
+    return _headless(shape) if config.kind == "prm" else shape.parameters
+
+
+def _headless(shape: Shape) -> int:
+    return shape.parameters - (0 if shape.tied else shape.embedding)
 
 
 def _low(setup: Setup) -> int:
@@ -474,10 +481,26 @@ def setup_of(config: TrainConfig, tokens: int) -> Setup:
 
     there = torch.cuda.is_available()
     return Setup(
-        tokens=tokens, device="cuda" if there else "cpu",
+        tokens=tokens, device="cuda" if there else "cpu", beside=_beside(config, there),
         bf16=config.precision == "bf16" or (config.precision == "auto" and there),
         devices=int(os.environ.get("WORLD_SIZE", "1")), sharding=sharding_of(os.environ),
     )  # fmt: skip
+
+
+def _beside(config: TrainConfig, cuda: bool) -> float:
+    """What reinforcement learning has on a device beside the policy: each process has all of it."""
+    import torch
+
+    from pluribus.backends._loading import load_config
+
+    wishes, held = config.grpo, 0.0
+    if config.kind != "grpo":
+        return held
+    if wishes.prm is not None:
+        held += _headless(shape_of(load_config(wishes.prm, None))) * (2 if cuda else 4)
+    if cuda and wishes.vllm is not None and wishes.vllm.mode == "colocate":
+        held += wishes.vllm.memory * torch.cuda.mem_get_info()[1]
+    return held
 
 
 def sharding_of(environment: Mapping[str, str]) -> Sharding:
