@@ -9,6 +9,7 @@ Stages, each resumable by cells (one JSON file of what was measured), all of the
     estimators   pass@8 by urloo, loo1, loo and naive at equal samples, on these; the variance of gradients on `sums`
     pad          VR (from the base it is `mean`), PRM and PRMVR, from the base student and after RSFT (needs the models
                  of benchmarks/distil.py)
+    greedy       these models as benchmarks/distil.py asks its students: its 1,000 questions, greedily; beside its arms
     own          rewards from the group's own majority, where it is mostly right and where it is mostly wrong
     briefs       an analyst trained for majority@5, alone; at its seat of the desk: recipes/vote_trained_analyst.sh
     programs     pass@4 and the mean on tiny programs whose tests run in the sandbox (needs bubblewrap)
@@ -39,7 +40,7 @@ import numpy as np
 
 import _rl_programs
 from _distil_cells import Cells, now
-from _distil_measure import Pair, questions
+from _distil_measure import Pair, alone, questions
 from pluribus import objectives
 from pluribus.backends import Request, call_seed, connect, parse
 from pluribus.diversity.answers import effective_number
@@ -52,7 +53,7 @@ WORDS = dialect("zoo")
 DRAWN = Sampling(temperature=1.0, top_p=1.0, max_tokens=120)
 N = 16
 """Draws of each test question."""
-STAGES = ("objectives", "hidden", "estimators", "pad", "own", "briefs", "programs", "cost", "report")
+STAGES = ("objectives", "hidden", "estimators", "pad", "greedy", "own", "briefs", "programs", "cost", "report")
 BASE = "zoo/qwen"
 
 
@@ -98,6 +99,10 @@ PROGRAMS = (
     Arm("programs_mean", {"objective": "mean"}),
     Arm("programs_pass4", {"objective": "pass", "k": 4}),
 )
+PAD = (("PRMVR", "base"), ("PRM", "base"), ("VR", "rsft"), ("PRMVR", "rsft"), ("PRM", "rsft"))
+"""Reward mode and start; VR from the base is the objective `mean`."""
+DISTILLED = Path(".training/distil")
+"""Where benchmarks/distil.py works."""
 SHARED: Mapping[str, Any] = {
     "samples": N, "batch-size": 64, "accumulation": 2, "learning-rate": 3e-4, "scheduler": "cosine",
     "warmup-ratio": 0.1, "max-new-tokens": 120, "logging-steps": 5, "save-steps": 20, "save-total-limit": 1,
@@ -272,17 +277,29 @@ def write_hidden(file: Path) -> None:
 
 
 def pad_stage(bench: Bench) -> None:
-    distilled = Path(".training/distil/models")
-    prm = distilled / "prm_other"
+    prm = DISTILLED / "models" / "prm_other"
     if not prm.is_dir():
         raise SystemExit("no .training/distil/models/prm_other: make it with python benchmarks/distil.py")
-    starts = {"base": BASE, "rsft": str(distilled / "rsft.base.0")}
+    starts = {"base": BASE, "rsft": str(DISTILLED / "models" / "rsft.base.0")}
     for name, model in starts.items():
         start(bench, name, model)
     for seed in range(bench.seeds):
-        for mode, name in (("PRMVR", "base"), ("PRM", "base"), ("VR", "rsft"), ("PRMVR", "rsft"), ("PRM", "rsft")):
+        for mode, name in PAD:
             wishes = {"reward_mode": mode} | ({} if mode == "VR" else {"prm": prm})
             cell(bench, Arm(f"pad_{mode}_{name}", wishes, starts[name]), seed)
+
+
+def greedy_stage(bench: Bench) -> None:
+    for name in ("mean", *(f"pad_{mode}_{start}" for mode, start in PAD)):
+        for seed in range(bench.seeds):
+            model = bench.model(f"{name}.{seed}")
+            if (model / "training.json").exists():
+                bench.cells.make(f"greedy.{name}.{seed}", lambda model=model: _greedy(model))
+
+
+def _greedy(model: Path) -> dict[str, Any]:
+    asked = alone(f"local/{model}", questions("sums", "test", 1000))
+    return {"verdicts": asked.verdicts, "completion_tokens": asked.completion_tokens}
 
 
 def own_stage(bench: Bench) -> None:
@@ -604,6 +621,23 @@ def behaviour(names: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     return lines
 
 
+def curves(names: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+    """K* of the samples and entropy on the way, means over seeds and the five steps before; question sets differ."""
+    steps = sorted({entry["step"] for cells in names.values() for one in cells for entry in one.get("log", ())})
+    steps = [step for step in steps if step % 20 == 0 or step == steps[0]]
+    heads = [f"{word} at {step}" for word in ("K\\*", "entropy") for step in steps]
+    lines = ["| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+    for name, cells in names.items():
+        row = []
+        for key, digits in (("kstar", 2), ("sample_entropy", 4)):
+            for step in steps:
+                found = [e[key] for one in cells for e in one.get("log", ()) if e["step"] == step and key in e]
+                row.append(f"{np.mean(found):.{digits}f}" if found else "")
+        if any(row):
+            lines.append(f"| {name} | " + " | ".join(row) + " |")
+    return lines if len(lines) > 2 else []
+
+
 def of(bench: Bench, name: str) -> list[Mapping[str, Any]]:
     return [found for seed in range(bench.seeds) if (found := bench.cells.get(f"{name}.{seed}")) is not None]
 
@@ -625,10 +659,12 @@ def tables(bench: Bench) -> list[str]:
         "",
     ]
     arms = {"start": base, **{arm.name: of(bench, arm.name) for arm in OBJECTIVES}}
-    lines += [*matrix(bench, arms, "mean"), "", *behaviour(arms), "", "## Hidden signals", ""]
+    lines += [*matrix(bench, arms, "mean"), "", *behaviour(arms), "", *curves(arms)]
+    lines += ["", "## Hidden signals", ""]
     guessing = [one for one in [bench.cells.get("hidden.start")] if one]
     arms = {"start": guessing, **{arm.name: of(bench, f"hidden_{arm.name}") for arm in OBJECTIVES}}
-    lines += [*matrix(bench, arms, "mean"), "", *behaviour(arms), "", "## Estimators, on hidden signals", ""]
+    lines += [*matrix(bench, arms, "mean"), "", *behaviour(arms), "", *curves(arms)]
+    lines += ["", "## Estimators, on hidden signals", ""]
     arms = {"start": guessing, **{arm.name: of(bench, f"hidden_{arm.name}") for arm in ESTIMATORS}}
     lines += [*matrix(bench, arms, "pass8"), "", *variance_lines(bench), "", "## Process rewards", ""]
     arms = {"start": base, "start_rsft": rsft}
@@ -637,7 +673,18 @@ def tables(bench: Bench) -> list[str]:
         for name in ("base", "rsft")
         for mode in ("VR", "PRM", "PRMVR")
     }
-    lines += [*matrix(bench, arms, "VR_base"), "", *behaviour(arms), "", "## Own labels", ""]
+    lines += [
+        *matrix(bench, arms, "VR_base"),
+        "",
+        *behaviour(arms),
+        "",
+        *curves(arms),
+        "",
+        *greedy_lines(bench),
+        "",
+        "## Own labels",
+        "",
+    ]
     arms = {"start": base, "own_base": of(bench, "own_base"), "weak start": weak, "own_weak": of(bench, "own_weak")}
     lines += [*matrix(bench, arms, "start"), "", *behaviour(arms), "", "## Briefs", ""]
     arms = {"start": [one for one in [bench.cells.get("briefs.start")] if one]}
@@ -647,6 +694,38 @@ def tables(bench: Bench) -> list[str]:
     arms |= {arm.name: of(bench, arm.name) for arm in PROGRAMS}
     lines += [*matrix(bench, arms, "programs_mean", PASS_AT), "", *behaviour(arms)]
     lines += ["", "## Cost", "", *cost_lines(bench)]
+    return lines
+
+
+def greedy_lines(bench: Bench) -> list[str]:
+    """Accuracy on the questions of the table of distillation, and minus its arms, paired by question."""
+    found = {"base student": [DISTILLED / "cells" / "eval.base.base.0.json"]} | {
+        words: [DISTILLED / "cells" / f"eval.{name}.base.{seed}.json" for seed in range(3)]
+        for name, words in (("single", "single teacher"), ("rsft", "RSFT"))
+    }
+    names = {"mean": "VR from the base"} | {f"pad_{mode}_{start}": f"{mode} from {start}" for mode, start in PAD}
+    found |= {
+        words: [bench.cells.path(f"greedy.{name}.{seed}") for seed in range(bench.seeds)]
+        for name, words in names.items()
+    }
+    right, tokens = {}, {}
+    for name, files in found.items():
+        cells = [json.loads(file.read_text("utf-8")) for file in files if file.exists()]
+        cells = [one.get("tests", {}).get("sums", one) for one in cells]
+        if cells:
+            rows = np.array([[mark == "1" for mark in one["verdicts"]] for one in cells], float)
+            right[name] = {str(place): value for place, value in enumerate(rows.mean(0))}
+            tokens[name] = np.mean([one["completion_tokens"] for one in cells]) / rows.shape[1], len(cells)
+    against = [name for name in ("base student", "RSFT", "VR from the base") if name in right]
+    lines = ["| greedily | accuracy | tokens | " + " | ".join(f"minus {name}" for name in against) + " |"]
+    lines.append("|---" * (3 + len(against)) + "|")
+    for name, values in right.items():
+        gaps = [
+            shown(estimate({id: values[id] - right[other][id] for id in values}), signed=True) if name != other else ""
+            for other in against
+        ]
+        length, count = tokens[name]
+        lines.append(f"| {name} ({count}) | {shown(estimate(values))} | {length:.1f} | {' | '.join(gaps)} |")
     return lines
 
 
