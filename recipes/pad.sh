@@ -47,7 +47,7 @@ policy() {  # NAME, flags of the reward
     $PLURIBUS train grpo --model "$POLICY" --data "$TASK@train" --limit "$PROMPTS" --out "$DIR/$arm" \
         --eval-data "$TASK@dev" --eval-limit 100 --eval-steps 20 --max-steps "$STEPS" --batch-size 64 --accumulation 2 \
         --samples "$SAMPLES" --max-new-tokens 120 --learning-rate "$RATE" --scheduler cosine --warmup-ratio 0.1 \
-        --save-steps 20 "$@"
+        --save-steps 20 --logging-steps 5 "$@"
 }
 policy vr --reward-mode VR
 policy prmvr --reward-mode PRMVR --prm "$DIR/prm"

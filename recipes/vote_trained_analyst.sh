@@ -41,7 +41,7 @@ analyst() {  # NAME, flags of the objective
     $PLURIBUS train grpo --model "$ANALYST" --data briefs@train --limit "$PROMPTS" --persona "$PERSONA" --prompt cot \
         --eval-data briefs@dev --eval-limit 100 --eval-steps 20 --out "$DIR/$arm" --max-steps "$STEPS" --batch-size 64 \
         --accumulation 2 --samples "$SAMPLES" --temperature "$TEMPERATURE" --max-new-tokens 120 --learning-rate "$RATE" \
-        --scheduler cosine --warmup-ratio 0.1 --save-steps 20 "$@"
+        --scheduler cosine --warmup-ratio 0.1 --save-steps 20 --logging-steps 5 "$@"
 }
 
 desk before "$ANALYST"

@@ -60,7 +60,7 @@ def trained(tmp_path: Path) -> Callable[..., str]:
     def make(name: str, log: Log | None = LOOKED, kind: str = "grpo", **wishes: Any) -> str:
         folder = tmp_path / name
         folder.mkdir()
-        own = {"grpo": GRPO} if kind == "grpo" else {}
+        own = {"grpo": GRPO, "eval_data": "/far/held.jsonl"} if kind == "grpo" else {}
         config = {
             "kind": kind,
             "model": "zoo/qwen",

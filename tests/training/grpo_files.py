@@ -179,7 +179,9 @@ def step_model(folder: Path, *, cut: str = "sentences", tokens: int | None = Non
     words = _bytes()
     torch.manual_seed(17)
     config = transformers.Qwen3Config(
-        **{**SHAPE, "vocab_size": len(words) if tokens is None else tokens, "num_labels": 2, "eos_token_id": 1}
+        **SHAPE
+        | {"vocab_size": len(words) if tokens is None else tokens, "num_labels": 2, "eos_token_id": 1}
+        | {"max_position_embeddings": 1024}  # a byte is a token
     )
     model = transformers.AutoModelForTokenClassification.from_config(config)
     with torch.no_grad():

@@ -195,7 +195,7 @@ def trl(untrained: str, folder: Path, values: Sequence[Any]) -> Any:
     return tell(
         GRPOTrainer(
             model=job.student(transformers.AutoModelForCausalLM), reward_funcs=[reward],
-            args=GRPOConfig(**arguments(config) | grpo._arguments(job)), train_dataset=grpo._dataset(job, job.rows),
+            args=GRPOConfig(**arguments(config) | grpo._arguments(job)), train_dataset=grpo._dataset(job.rows),
             processing_class=job.tokenizer,
         ),
         REPLIES,
@@ -516,9 +516,10 @@ def test_an_outcome_model_rewards_with_the_worst_step(trainer: Make, prm: str, m
     assert made._metrics["train"]["unscored"] == [pytest.approx(2 / 12)]
 
 
-def test_without_any_step_there_is_nothing_to_learn(trainer: Make, prm: str) -> None:
-    made = trainer({"reward_mode": "PRM", "prm": prm}, [[""] * 6, [""] * 6])
-    with pytest.raises(TrainingStopped, match=r"of 12 samples at step 1 none has a reward \(PRM\)"):
+@pytest.mark.parametrize("mode", ["PRM", "PRMVR"])
+def test_without_any_step_there_is_nothing_to_learn(trainer: Make, prm: str, mode: str) -> None:
+    made = trainer({"reward_mode": mode, "prm": prm}, [[""] * 6, [""] * 6])
+    with pytest.raises(TrainingStopped, match=rf"of 12 samples at step 1 none has a reward \({mode}, steps\)"):
         drawn(made)
 
 
@@ -741,6 +742,16 @@ def test_looks_are_kept_and_compared_with_the_first(looked: tuple[Path, Trained,
     assert not (folder / "unseen" / "held_out.jsonl").exists() and not unseen.evaluation
 
 
+def test_batches_of_unequal_size_count_by_their_size(tmp_path: Path) -> None:
+    """Three questions, of which a batch holds two: with a divergence held-out batches are as small as wished."""
+    made = _writer(tmp_path, {"samples": 4, "max_new_tokens": 48, "kl": 0.01}, eval_batch_size=8)
+    assert made.args.per_device_eval_batch_size == 8
+    found = made.evaluate()
+    right = json.loads((tmp_path / "out" / "held_out.jsonl").read_text("utf-8"))["right"]
+    assert found["eval_accuracy"] == pytest.approx(np.mean(list(right.values())), abs=1e-12)
+    assert len(set(right.values())) > 1  # else any weights would do
+
+
 @pytest.fixture(scope="module")
 def spoiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trained]:
     """At such a rate it learns to say nothing that is right; it would go on for six steps."""
@@ -761,7 +772,7 @@ def test_a_fall_on_held_out_questions_stops_the_training(spoiled: tuple[Path, Tr
     [
         ("kstar", (4.0, 4.0, 4.0, 1.1, 1.1, 1.1, 1.1), "alarm/collapse"),
         ("completions/mean_length", (90.0, 90.0, 90.0, 30.0, 30.0, 30.0, 30.0), "alarm/shorter"),
-        ("eval_change_high", (0.1, 0.1, -0.1, -0.2, -0.3), "alarm/held_out"),
+        ("eval_change_high", (0.1, -0.1, 0.1, -0.1, -0.2, -0.3), "alarm/held_out"),
     ],
 )
 @pytest.mark.parametrize("stops", [False, True])
@@ -773,7 +784,7 @@ def test_alarms_are_logged_once_and_may_stop(
         made.log({name: value})
         made.state.global_step += 1
     given = [entry for entry in made.state.log_history if alarm in entry]
-    assert len(given) == 1 and given[0][name] == values[2 if name == "eval_change_high" else 5]
+    assert len(given) == 1 and given[0][name] == values[4 if name == "eval_change_high" else 5]
     assert bool(made.control.should_training_stop) is stops
 
 
@@ -802,6 +813,26 @@ def test_a_policy_that_can_not_write_any_more_stops(tmp_path: Path) -> None:
         zoo(tmp_path, "out", {"samples": 8}, held_out=False, max_steps=4, learning_rate=1e38, batch_size=16)
     assert "\n" not in str(problem.value)
     assert not (tmp_path / "out" / "model.safetensors").exists()
+
+
+# --- thoughts --------------------------------------------------------------------------------------------------------
+
+
+def test_a_thought_that_never_ends_is_no_answer(untrained: str, tmp_path: Path) -> None:
+    """Templates of models that reason open the thought themselves, so that replies begin within it."""
+    thinker = shutil.copytree(untrained, tmp_path / "thinker")
+    words = transformers.AutoTokenizer.from_pretrained(thinker)
+    words.chat_template += "{% if add_generation_prompt %}<think>{% endif %}"
+    words.save_pretrained(thinker)
+    told = [[f"so {said(i, 0)}", f"hm</think>{said(i, 0)}", "no</think>", said(i, 1)] for i in range(2)]
+    grpo_ = {"samples": 4, "max_new_tokens": 64}
+    config = make_training(
+        wishes(write(tmp_path, prompts()), tmp_path / "out", grpo_, model=str(thinker), batch_size=8)
+    )
+    made = tell(grpo.trainer(prepare(config, {})), told)
+    drawn(made)
+    assert [one.right for one in made._samples] == [False, True, False, False] * 2
+    assert [one.answer is None for one in made._samples] == [True, False, True, True] * 2
 
 
 # --- programs --------------------------------------------------------------------------------------------------------

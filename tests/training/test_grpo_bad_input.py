@@ -12,7 +12,7 @@ from tests.training.grpo_files import prompts, step_model, student, wishes, writ
 from pluribus.errors import CodeNotAllowed, ConfigError, DataError, UsageError
 from pluribus.rows import Row
 from pluribus.training import make_training
-from pluribus.training._run import notes, prepare, run
+from pluribus.training._run import fingerprint, notes, prepare, run
 from pluribus.training.grpo import per_generation, steps_of
 
 PROGRAM = {"prompt": [{"role": "user", "content": "add"}], "kind": "program", "tests": ["assert add(2) == 3"]}
@@ -94,6 +94,14 @@ def one_line(problem: pytest.ExceptionInfo[Any], *expected: str) -> None:
             {"self_labelled": True, "reward_mode": "ORM", "judges": "j"},
             "self_labelled makes the labels of reward_mode VR and PRMVR, found ORM",
         ),
+        ({"judges": "j"}, "judges are not asked with reward_mode VR and objective mean; say reward_mode ORM"),
+        ({"prm": "p"}, "prm marks nothing with reward_mode VR and objective mean; say reward_mode PRMVR, or drop it"),
+        ({"reward_baseline": "token"}, "reward_baseline does nothing with reward_mode VR; it is for PRM and PRMVR"),
+        (
+            {"reward_mode": "PRM", "prm": "p", "verifiable_reward_coef": 0.5},
+            "verifiable_reward_coef does nothing with reward_mode PRM; it is for PRMVR",
+        ),
+        ({"eval_steps": 5}, "grpo.eval_steps is about held-out questions, and there are none; name some with eval"),
         ({"objective": "vote", "k": 3}, "grpo.objective is 'vote'"),
         ({"estimator": "LOO"}, "grpo.estimator is 'LOO'"),
         ({"reward_mode": "vr"}, "grpo.reward_mode is 'vr'"),
@@ -165,10 +173,22 @@ def test_programs_need_a_sandbox_that_was_allowed(tmp_path: Path) -> None:
     one_line(problem, "the rows are checked by running programs that models write; allow it with ")
 
 
+def test_held_out_programs_need_it_too(tmp_path: Path) -> None:
+    """Whatever rewards the others: else every look would say that nothing changed."""
+    held = write(tmp_path, [PROGRAM], "held")
+    wanted = {"reward_mode": "ORM", "judges": "j"}
+    with pytest.raises(CodeNotAllowed):
+        prepare(config(wanted, write(tmp_path, prompts(2)), tmp_path / "out", eval_data=str(held)), {}, score)
+
+
+async def score(_: Any, said: Any) -> list[float | None]:
+    return [0.5] * len(said)
+
+
 @pytest.mark.parametrize("objective", ["majority", "weighted_majority"])
 def test_programs_have_no_vote(tmp_path: Path, objective: str) -> None:
     with pytest.raises(DataError) as problem:
-        bad_rows(tmp_path, [PROGRAM], objective=objective, k=3, judges="j")
+        bad_rows(tmp_path, [PROGRAM], objective=objective, k=3, **{"judges": "j"} if objective != "majority" else {})
     one_line(problem, "kind program, whose replies have no answers in common", f"objective {objective} is a vote")
 
 
@@ -226,8 +246,36 @@ def test_fewer_questions_than_are_drawn_from_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataError) as problem:
         prepare(config({}, data, tmp_path / "out", batch_size=18), {})
     one_line(
-        problem, "2 questions are in it, and 3 are drawn from at once; give more questions, or a smaller batch_size"
+        problem, "2 questions are in it, and 3 are drawn from at once; give more questions, a smaller batch_size or"
     )
+
+
+def long_prompts(count: int) -> list[Row]:
+    return [
+        {**row, "prompt": [{"role": "user", "content": "one two three four five six seven" * 9}]}
+        for row in prompts(count)
+    ]
+
+
+def test_prompts_that_leave_no_room_are_left_out_and_counted(tmp_path: Path) -> None:
+    data = write(tmp_path, [*prompts(3), *long_prompts(2)])
+    job = prepare(config({}, data, tmp_path / "out", max_length=80), {})
+    assert len(job.rows) == 3 and "2 of 5 prompts leave no room for a reply of 32 tokens, and are left out" in notes(
+        job
+    )
+    assert len(prepare(config({}, data, tmp_path / "out"), {}).rows) == 5
+
+
+def test_too_few_prompts_that_leave_room(tmp_path: Path) -> None:
+    data = write(tmp_path, [*prompts(1), *long_prompts(4)])
+    with pytest.raises(DataError) as problem:
+        prepare(config({}, data, tmp_path / "out", max_length=80), {})
+    one_line(problem, "1 questions are in it that leave room for a reply of 32 tokens, and 2 are drawn from at once")
+    one_line(problem, "fewer max_new_tokens")
+    held = write(tmp_path, long_prompts(2), "held")
+    with pytest.raises(DataError) as problem:
+        prepare(config({}, write(tmp_path, prompts(3)), tmp_path / "out", max_length=80, eval_data=str(held)), {})
+    one_line(problem, "held.jsonl: no question in it leaves room for a reply; say fewer max_new_tokens")
 
 
 @pytest.mark.parametrize(
@@ -271,13 +319,14 @@ def test_all_prompts_are_counted_where_epochs_are_said(tmp_path: Path) -> None:
         ({"top_p": 0.9}, {}, "grpo.top_p is 0.9: what is learned from is then not what the policy gives; 1 is exact"),
         ({"self_labelled": True}, {}, "self_labelled without eval_data: nobody will see when wrong answers are"),
         ({"prompts": 4}, {"save_steps": 3}, "save_steps 3 is no multiple of 2"),
+        ({"kl": 0.1}, {"max_steps": 12, "logging_steps": 3}, "logging_steps 3 gives 4 lines, and the alarms about"),
     ],
 )  # fmt: skip
 def test_what_is_unwise_is_said(tmp_path: Path, grpo: dict[str, Any], more: dict[str, Any], warning: str) -> None:
     said = told(tmp_path, grpo, **more)
     assert len(said) == 2 and said[1].startswith(warning)
-    sound = {"samples": {"samples": 4}, "top_p": {}, "prompts": {"prompts": 2}, "self_labelled": {}}[next(iter(grpo))]
-    assert len(told(tmp_path, sound, **more)) == 1
+    sound = {"samples": {"samples": 4}, "prompts": {"prompts": 2}}.get(next(iter(grpo)), {})
+    assert len(told(tmp_path, sound, **more | {"logging_steps": 2})) == 1
 
 
 # --- process reward models -------------------------------------------------------------------------------------------
@@ -292,6 +341,19 @@ def refused(tmp_path: Path, prm: str | Path) -> pytest.ExceptionInfo[UsageError]
 def test_a_prm_that_is_no_folder(tmp_path: Path) -> None:
     one_line(refused(tmp_path, tmp_path / "none"), "prm '", "none' is no folder; name one that pluribus train prm made")
     one_line(refused(tmp_path, "local/zoo"), "prm 'local/zoo' is no folder")
+
+
+def test_another_reward_is_another_training(tmp_path: Path) -> None:
+    """By its weights or its words, not by its name."""
+    prm, judges, data = step_model(tmp_path / "prm"), tmp_path / "judges.yaml", write(tmp_path, prompts(2))
+    judges.write_text("one", "utf-8")
+    stepwise = config({"reward_mode": "PRM", "prm": prm}, data)
+    judged = config({"reward_mode": "ORM", "judges": str(judges)}, data)
+    before = [fingerprint(stepwise), fingerprint(judged)]
+    assert [fingerprint(stepwise), fingerprint(judged)] == before
+    step_model(tmp_path / "prm", tokens=300)
+    judges.write_text("another", "utf-8")
+    assert not {fingerprint(stepwise), fingerprint(judged)} & {*before}
 
 
 def test_a_folder_that_says_nothing_of_steps(tmp_path: Path) -> None:

@@ -220,7 +220,8 @@ def scored(letters: str = KNOWN) -> list[Sample]:
 @pytest.mark.parametrize("objective", [one for one in objectives.OBJECTIVES if one != "mean"])
 @pytest.mark.parametrize(("estimator", "k"), [("urloo", 3), ("loo1", 3), ("loo", 6), ("naive", 6)])
 def test_outcomes_are_n_times_the_sum_form(objective: Any, estimator: Any, k: int) -> None:
-    config = GrpoConfig(objective=objective, estimator=estimator, k=k, samples=6, judges="j")
+    judges = "j" if objective in ("best_of", "weighted_majority") else None
+    config = GrpoConfig(objective=objective, estimator=estimator, k=k, samples=6, judges=judges)
     group = objectives.Group(
         [float(one == "A") for one in KNOWN], answers=[None if one == "-" else one for one in KNOWN],
         scores=SCORES, weights=SCORES,
@@ -328,6 +329,11 @@ def test_a_token_that_holds_the_end_of_one_step_and_the_begin_of_the_next_is_the
     assert step_ends(pairs, in_pairs("Ones. Two."), ["Ones.", "Two."]) == (3, 5)
 
 
+def test_a_thought_that_says_the_same_ends_no_step() -> None:
+    thought = "One. Two.</think>"
+    assert step_ends(characters, [*map(ord, f"{thought}One. Two.")], ["One.", "Two."]) == (len(thought) + 4, 26)
+
+
 def test_ends_that_are_seen_by_nobody_belong_to_the_last_step() -> None:
     """The end token is no text."""
 
@@ -351,6 +357,12 @@ def test_what_is_logged_of_a_batch() -> None:
     assert found["answers"] == pytest.approx(sum(map(math.exp, entropies)) / 2)
     assert 1 < found["kstar"] < 4 and found["k"] == 3
     assert "own_label_right" not in found and "step_score" not in found
+
+
+def test_replies_whose_steps_were_not_marked_are_counted() -> None:
+    config = GrpoConfig(reward_mode="PRMVR", prm="p", samples=2)
+    group = [Sample("a", "A", True, steps=(0.5,), reward=1.0), Sample("b", "B", False, reward=0.0)]
+    assert watch.metrics(config, [group], 2, None)["steps_unscored"] == 0.5
 
 
 def test_what_can_not_be_known_is_not_logged() -> None:
@@ -400,8 +412,10 @@ def log(name: str, *values: float) -> list[dict[str, float]]:
         ("completions/mean_length", (100, 100, 100, 65, 65, 65), None),
         ("completions/mean_length", (50, 50, 50, 100, 100, 100), None),
         ("eval_completions/mean_length", (100, 100, 100, 1, 1, 1), None),
-        ("eval_change_high", (-0.01,), "alarm/held_out"),
-        ("eval_change_high", (0.0,), None),
+        ("eval_change_high", (0.2, -0.01, -0.01), "alarm/held_out"),
+        ("eval_change_high", (-0.01,), None),
+        ("eval_change_high", (-0.01, 0.01, -0.01), None),
+        ("eval_change_high", (0.0, 0.0), None),
         ("eval_change_low", (-0.5,), None),
     ],
 )
@@ -415,7 +429,7 @@ def test_an_alarm_is_given_once() -> None:
     (alarm,) = watch.alarms(GrpoConfig(), entries)
     entries[-1] |= {alarm: 1.0}
     assert watch.alarms(GrpoConfig(), [*entries, {"kstar": 1.0}]) == []
-    fell = [*entries, {"kstar": 1.0}, {"eval_change_high": -0.1}]
+    fell = [*entries, {"eval_change_high": -0.1}, {"kstar": 1.0}, {"eval_change_high": -0.1}]
     assert watch.alarms(GrpoConfig(), fell) == ["alarm/held_out"]
 
 

@@ -199,6 +199,7 @@ def test_a_process_reward_model_beside_the_policy_is_counted(tmp_path: Path) -> 
     weights = sum(value.nbytes for value in load_file(tmp_path / "model.safetensors").values())
     wishes: dict[str, Any] = {"kind": "grpo", "check_memory": False, "grpo": {"reward_mode": "PRMVR", "prm": prm}}
     alone = check(config_of(**wishes | {"grpo": {}}), policy, 64)
+    wishes["grpo"]["prm"] = f"local/{prm}"
     both = check(config_of(**wishes), policy, 64)
     assert both.total - alone.total == pytest.approx(both.parts["beside"])
     assert both.parts["beside"] * 1e9 == pytest.approx(weights, rel=0.01)  # its head of two rows is not counted

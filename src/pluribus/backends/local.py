@@ -15,6 +15,7 @@ import asyncio
 import importlib
 import random
 import re
+import sys
 import threading
 import time
 import weakref
@@ -448,6 +449,14 @@ def _draws(request: Request) -> random.Random:
     return random.Random() if seed is None else random.Random(f"{seed}/{request.sample}")
 
 
+def _placed(source: Source) -> Source:
+    """On the GPU that the calling thread uses: which one that is a thread of its own would not know."""
+    torch = sys.modules.get("torch")  # who has chosen a GPU has imported it
+    if source.device is None and torch is not None and torch.cuda.is_available():
+        return replace(source, device=f"cuda:{torch.cuda.current_device()}")
+    return source
+
+
 # --- the worker --------------------------------------------------------------------------------------------------
 
 
@@ -455,7 +464,7 @@ class _Worker:
     """A thread that loads one model and runs all requests for it together."""
 
     def __init__(self, source: Source) -> None:
-        self._source = source
+        self._source = _placed(source)
         self._inbox: list[_Call] = []
         self._changed = threading.Condition()
         self._stopping = False

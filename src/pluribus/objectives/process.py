@@ -7,9 +7,10 @@ Shapes: _T steps of one reply. p_t = P(good) − P(bad) ∈ [−1, 1] is a step'
                 token: r_t − ℓ_t · (Σ_j Σ_s r_js) / (Σ_j Σ_s ℓ_js), both over the other samples j
     advantage   A_t = Σ_{s ≥ t} r_s: for every token of step t
 
-Both baselines leave the sample itself out, so E[Σ_t A_t ∇ log π] stays the gradient. They do not centre: a reply of few
-steps pays the baseline less often than one of many, which draws a policy to shorter or longer replies. It is to be
-watched, see `pluribus.training.grpo`.
+Both baselines leave the sample itself out, and each step or token still to come pays them. How many are to come is the
+policy's own choice, so what is paid is not the same whatever it does, and the gradient is that of Σ r minus a price of
+length: where the others' rewards are above 0 a policy is drawn to shorter replies, where they are below 0 to longer
+ones. Length is to be watched, see `pluribus.training.grpo`.
 
 Source: Cheng et al. 2025, "Stop Summation: Min-Form Credit Assignment Is All Process Reward Model Needs for Reasoning"
 (PURE), arXiv 2504.15275; used for process-aware distillation by Luo et al. 2026, arXiv 2602.03955.

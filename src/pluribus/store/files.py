@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedWriter
@@ -38,7 +39,7 @@ def whole(path: Path) -> Iterator[Path]:
     if not path.name or (path.exists() and not path.is_file()):
         what = "a folder" if path.is_dir() else "no plain file"
         raise StoreError(f"{str(path)!r} can not be written: it is {what}", hint="choose another file")
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")  # several processes may write the same
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield part

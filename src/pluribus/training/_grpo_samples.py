@@ -14,7 +14,7 @@ import numpy as np
 
 from pluribus import objectives
 from pluribus.answers import read
-from pluribus.backends._think import split_think
+from pluribus.backends._think import CLOSE, split_think
 from pluribus.label import verdicts_on
 from pluribus.objectives.process import process_advantages
 from pluribus.rows import Row
@@ -159,9 +159,10 @@ def step_ends(decode: Callable[[Sequence[int]], str], tokens: Sequence[int], ste
     Args:
         decode: tokens → text.
         tokens: of the whole sample.
-        steps: in their order, as they stand in the text.
+        steps: in their order, as they stand in the text; what was thought before them belongs to the first.
     """
-    whole, at = decode(tokens), 0
+    whole = decode(tokens)
+    at = whole.rfind(CLOSE) + len(CLOSE) if CLOSE in whole else 0  # a thought may hold the same words
     ends: list[int] = []
     for step in steps:
         found = whole.find(step, at)

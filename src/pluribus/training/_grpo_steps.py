@@ -68,9 +68,14 @@ class StepScorer:
         return [said[f"step {number}"] for number in range(1, len(steps) + 1)]
 
 
+def folder_of(name: str) -> str:
+    """Without what a folder's name may begin with."""
+    return str(Path(name.removeprefix("local/")).expanduser())
+
+
 def check_folder(name: str) -> str:
     """The folder of a process reward model; UsageError where it is none, or its tokenizer is another model's."""
-    folder = str(Path(name.removeprefix("local/")).expanduser())
+    folder = folder_of(name)
     if not Path(folder).is_dir():
         raise UsageError(f"prm {name!r} is no folder", hint="name one that pluribus train prm made")
     load_form(Source(folder, 1, head=PRM))

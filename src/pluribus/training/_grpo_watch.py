@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -56,6 +57,7 @@ def metrics(
         "agreement": _mean(_agreement(group) for group in groups_G_N),
         "answers": _mean(answer_diversity.effective_number([one.answer for one in group]) for group in groups_G_N),
         "steps_per_reply": _mean(float(len(one.ends)) if one.steps is not None else None for one in everyone),
+        "steps_unscored": fmean(one.steps is None for one in everyone) if config.prm is not None else None,
         "step_score": _mean(None if one.steps is None else fmean(one.steps) for one in everyone),
         "kstar": kstar(groups_G_N[:LOOKED_AT], embed) if embed is not None else None,
     }  # fmt: skip
@@ -117,7 +119,8 @@ def alarms(config: GrpoConfig, log: Sequence[Mapping[str, Any]]) -> list[str]:
         found.append(COLLAPSE)
     if _fell(log, "completions/mean_length", config.length_alarm, floor=0.0):
         found.append(SHORTER)
-    if any(entry.get("eval_change_high", 0.0) < 0 for entry in log):
+    looks = [entry["eval_change_high"] for entry in log if "eval_change_high" in entry]
+    if any(max(pair) < 0 for pair in pairwise(looks)):  # of one look alone chance says so too often
         found.append(HELD_OUT)
     return [name for name in found if name not in given]
 

@@ -63,6 +63,8 @@ class Job:
     """Evaluation sets of which no row holds a question."""
     score: Score | None = None
     """A council of judges; None: there is none."""
+    left_out: int = 0
+    """Rows that the training can not use."""
 
     def student(self, cls: Any, **options: Any) -> Any:
         """The model; `cls` is the auto class of its head."""
@@ -113,9 +115,7 @@ def prepare(config: TrainConfig, unseen: Mapping[str, Sequence[Sequence[str]]], 
     check_unseen(config.data, rows, unseen)
     tokenizer = _models.tokenizer_of(path, template=config.kind != "prm")
     job = Job(config, path, tokenizer, rows, eval_rows, _longest(config, path), tuple(unseen), score)
-    if hasattr(kind, "check"):
-        kind.check(job)
-    return job
+    return kind.check(job) if hasattr(kind, "check") else job
 
 
 def notes(job: Job) -> list[str]:
@@ -288,6 +288,10 @@ def fingerprint(config: TrainConfig) -> str:
     said |= {name: _hash(said[name]) for name in ("data", "eval_data") if said[name] is not None}
     if weights := _weights(config.model):
         said["weights"] = weights
+    if config.grpo.prm is not None:
+        said["prm"] = _weights(config.grpo.prm)
+    if config.grpo.judges is not None and Path(config.grpo.judges).is_file():
+        said["judges"] = _hash(config.grpo.judges)
     return hashlib.sha256(to_json({**said, "rate": config.rate}).encode()).hexdigest()[:16]
 
 
@@ -309,8 +313,9 @@ def _begin(folder: Path, mark: str, config: TrainConfig) -> dict[str, Any]:
         return found
     if found:
         differs = ", ".join(_differences(_plain(config), found.get("config", {})))
+        differs = differs or "its data, its model’s weights, or what rewards it"
         raise ConfigError(
-            f"out {config.out} holds another training: it differs in {differs or 'its data, or its model’s weights'}",
+            f"out {config.out} holds another training: it differs in {differs}",
             hint="choose another folder, or delete this one",
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -161,7 +161,7 @@ class GrpoConfig(Finite):
 
     @model_validator(mode="after")
     def _fits(self) -> GrpoConfig:
-        for said in (self._group(), self._reward(), self._labels()):
+        for said in (self._group(), self._reward(), self._labels(), self._unused()):
             if said is not None:
                 raise ValueError(said)
         return self
@@ -204,6 +204,28 @@ class GrpoConfig(Finite):
             )
         if self.objective in ("best_of", "weighted_majority") and self.prm is None and self.judges is None:
             return f"objective {self.objective} needs scores of the samples; name judges, or a folder with prm"
+        return None
+
+    def _unused(self) -> str | None:
+        """A wish that would change nothing."""
+        scored = self.reward_mode == "ORM" or self.objective in ("best_of", "weighted_majority")
+        stepwise = self.reward_mode in ("PRM", "PRMVR")
+        if self.judges is not None and not scored:
+            return (
+                f"judges are not asked with reward_mode {self.reward_mode} and objective {self.objective}; say "
+                "reward_mode ORM, or drop them"
+            )
+        if self.prm is not None and not (stepwise or scored):
+            return (
+                f"prm marks nothing with reward_mode {self.reward_mode} and objective {self.objective}; say "
+                "reward_mode PRMVR, or drop it"
+            )
+        for name, wanted, modes in (
+            ("reward_baseline", stepwise, "PRM and PRMVR"),
+            ("verifiable_reward_coef", self.reward_mode == "PRMVR", "PRMVR"),
+        ):
+            if getattr(self, name) != type(self).model_fields[name].default and not wanted:
+                return f"{name} does nothing with reward_mode {self.reward_mode}; it is for {modes}"
         return None
 
     def _labels(self) -> str | None:
@@ -293,6 +315,10 @@ class TrainConfig(Finite):
                 raise ValueError(f"{name} does nothing in a training of kind {self.kind}; drop it")
         if self.kind == "prm" and self.prm.fix_llm and self.lora is not None:
             raise ValueError("prm.fix_llm trains the head alone, and lora adapts the model; drop one of them")
+        if self.grpo.eval_steps is not None and self.eval_data is None:
+            raise ValueError(
+                "grpo.eval_steps is about held-out questions, and there are none; name some with eval_data"
+            )
         return self
 
     @property

@@ -44,6 +44,7 @@ import torch
 from pluribus import sandbox
 from pluribus.backends._batching import Batcher
 from pluribus.backends._batching import Row as BatchRow
+from pluribus.backends._think import OPEN, split_think
 from pluribus.embedders import open_embedder
 from pluribus.errors import CodeNotAllowed, ConfigError, DataError, PluribusError, TrainingStopped
 from pluribus.rows import Row
@@ -69,7 +70,7 @@ HELD_OUT = "held_out.jsonl"
 MOST_ROWS = 1024
 """Samples that are written at once; halved where the memory does not suffice."""
 HELD_OUT_ROWS = 256
-"""Held-out samples that are written at once on each device: without a KL no gradient and no logits are kept of them."""
+"""Held-out samples that are written at once on each device where nothing is computed of them afterwards."""
 USUAL_LOOK = 4
 """Samples of each held-out question."""
 FEW = 4
@@ -81,8 +82,9 @@ def read(path: Path) -> list[Row]:
     return read_prompts(path)
 
 
-def check(job: Job) -> None:
-    """Everything about the wishes that can be known before weights are read."""
+def check(job: Job) -> Job:
+    """Everything about the wishes that can be known before weights are read; the job without prompts that leave no room
+    for a reply."""
     from pluribus.training._grpo_steps import check_folder
 
     config, wishes = job.config, job.config.grpo
@@ -94,8 +96,8 @@ def check(job: Job) -> None:
         check_folder(wishes.prm)
     if wishes.judges is not None and job.score is None:
         raise ConfigError("grpo.judges is there, and nobody opened it", hint="give train() the judges as score")
-    programs = next((row for row in job.rows if row["kind"] == "program"), None)
-    if programs is not None and sandbox.allowed() is None and wishes.reward_mode != "ORM":
+    checked = [*(job.rows if wishes.reward_mode != "ORM" else ()), *(job.eval_rows or ())]
+    if any(row["kind"] == "program" for row in checked) and sandbox.allowed() is None:
         raise CodeNotAllowed("the rows are checked by running programs that models write")
     if job.max_length is not None and wishes.max_new_tokens >= job.max_length:
         raise ConfigError(
@@ -104,11 +106,38 @@ def check(job: Job) -> None:
         )
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     at_once = per_generation(config, processes) * config.batch_size * processes // wishes.samples
-    if len(job.rows) < at_once:
+    rows, held_out = _with_room(job, job.rows), None if job.eval_rows is None else _with_room(job, job.eval_rows)
+    out = len(job.rows) - len(rows)
+    if len(rows) < at_once:
+        short = f" that leave room for a reply of {wishes.max_new_tokens:,} tokens" if out else ""
         raise DataError(
-            config.data, f"{len(job.rows):,} questions are in it, and {at_once:,} are drawn from at once",
-            hint="give more questions, or a smaller batch_size or grpo.prompts",
+            config.data, f"{len(rows):,} questions are in it{short}, and {at_once:,} are drawn from at once",
+            hint=f"give more questions{', fewer max_new_tokens' if out else ''}, a smaller batch_size or grpo.prompts",
         )  # fmt: skip
+    if held_out == []:
+        raise DataError(
+            str(config.eval_data), "no question in it leaves room for a reply", hint="say fewer max_new_tokens"
+        )
+    return replace(job, rows=rows, eval_rows=held_out, left_out=out)
+
+
+def _with_room(job: Job, rows: Sequence[Row]) -> list[Row]:
+    """Those whose prompt and reply the model can hold."""
+    if job.max_length is None:
+        return list(rows)
+    room = job.max_length - job.config.grpo.max_new_tokens
+    return [row for row in rows if _surely_short(row, room) or _length(job, row) <= room]
+
+
+def _surely_short(row: Row, room: int) -> bool:
+    """No letter is more than four tokens, and no template longer than a thousand."""
+    return 4 * sum(len(message["content"]) for message in row["prompt"]) + 1000 < room
+
+
+def _length(job: Job, row: Row) -> int:
+    return len(
+        job.tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, return_dict=True)["input_ids"]
+    )
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
@@ -146,6 +175,11 @@ def notes(job: Job, processes: int) -> list[str]:
         f"for {steps * wishes.iterations} optimiser step{'s' if steps * wishes.iterations > 1 else ''}; "
         f"{round(rounds * drawn):,} samples in all"
     ]
+    if job.left_out:
+        said.append(
+            f"{job.left_out:,} of {job.left_out + len(job.rows):,} prompts leave no room for a reply of "
+            f"{wishes.max_new_tokens:,} tokens, and are left out"
+        )
     if wishes.samples < FEW:
         said.append(f"grpo.samples is {wishes.samples}: below {FEW} the other samples are a poor baseline")
     if wishes.top_p < 1:
@@ -155,6 +189,13 @@ def notes(job: Job, processes: int) -> list[str]:
         said.append(
             f"save_steps {config.save_steps} is no multiple of {whole}: a training that goes on from there draws new "
             "samples"
+        )
+    optimised, needed = steps_of(config, len(job.rows), processes), 2 * watch.WINDOW
+    entries = optimised // config.logging_steps
+    if entries < needed <= optimised:
+        said.append(
+            f"logging_steps {config.logging_steps} gives {entries} lines, and the alarms about diversity and length "
+            f"compare {needed}: say fewer steps a line"
         )
     if wishes.self_labelled and job.eval_rows is None:
         said.append(
@@ -188,8 +229,8 @@ def trainer(job: Job) -> Any:
         model=job.student(AutoModelForCausalLM),
         reward_funcs=[_placeholder(wishes)],
         args=args,
-        train_dataset=_dataset(job, job.rows),
-        eval_dataset=None if job.eval_rows is None else _dataset(job, job.eval_rows),
+        train_dataset=_dataset(job.rows),
+        eval_dataset=None if job.eval_rows is None else _dataset(job.eval_rows),
         processing_class=job.tokenizer,
         peft_config=job.adapter(),
     )
@@ -217,7 +258,7 @@ def _arguments(job: Job) -> dict[str, Any]:
         "disable_dropout": True,
     }
     if job.eval_rows is not None:
-        found |= _looks(config, processes)
+        found |= _looks(config, len(job.eval_rows), processes)
     if wishes.vllm is not None:
         found |= {
             "use_vllm": True, "vllm_mode": wishes.vllm.mode, "vllm_gpu_memory_utilization": wishes.vllm.memory,
@@ -227,12 +268,16 @@ def _arguments(job: Job) -> dict[str, Any]:
     return found
 
 
-def _looks(config: TrainConfig, processes: int) -> dict[str, Any]:
-    """When held-out questions are looked at, and how many at once."""
+def _looks(config: TrainConfig, questions: int, processes: int) -> dict[str, Any]:
+    """When held-out questions are looked at, and how many at once: batches are of about the same size."""
     wishes = config.grpo
     each = wishes.eval_samples or max(USUAL_LOOK, wishes.k or 1, wishes.k_end or 1)
-    rows = config.eval_batch_size if wishes.kl else max(config.eval_batch_size, HELD_OUT_ROWS)
-    at_once = -(-rows * processes // each) * each  # whole groups
+    steps = per_generation(config, processes) * wishes.iterations // config.accumulation
+    read_again = wishes.kl or wishes.vllm is not None or steps > 1  # TRL then computes each sample's probabilities
+    rows = config.eval_batch_size if read_again else max(config.eval_batch_size, HELD_OUT_ROWS)
+    groups = max(1, rows * processes // each)
+    groups = -(-questions // -(-questions // groups))
+    at_once = groups * each
     while at_once % processes:
         at_once += each
     found: dict[str, Any] = {
@@ -252,21 +297,11 @@ def _placeholder(wishes: GrpoConfig) -> Any:
     return reward
 
 
-def _dataset(job: Job, rows: Sequence[Row]) -> Any:
-    """Prompts with their place among the rows; those that leave no room for a reply are left out."""
+def _dataset(rows: Sequence[Row]) -> Any:
+    """Prompts with their place among the rows."""
     from datasets import Dataset  # type: ignore[import-untyped]  # it has no stubs
 
-    longest = None if job.max_length is None else job.max_length - job.config.grpo.max_new_tokens
-    kept = [place for place, row in enumerate(rows) if longest is None or _length(job, row) <= longest]
-    return Dataset.from_dict({"prompt": [rows[place]["prompt"] for place in kept], "place": kept})
-
-
-def _length(job: Job, row: Row) -> int:
-    if sum(len(message["content"]) for message in row["prompt"]) < (job.max_length or 0) // 8:
-        return 0  # no token is so short that it would not fit
-    return len(
-        job.tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, return_dict=True)["input_ids"]
-    )
+    return Dataset.from_dict({"prompt": [row["prompt"] for row in rows], "place": list(range(len(rows)))})
 
 
 def some_of(inputs: Mapping[str, Any], kept: torch.Tensor) -> dict[str, Any]:
@@ -283,6 +318,11 @@ def some_of(inputs: Mapping[str, Any], kept: torch.Tensor) -> dict[str, Any]:
             elif value.size(1) == len(said):
                 rows[name] = value[:, said]
     return rows
+
+
+def _opened(job: Job) -> str:
+    asked = job.tokenizer.apply_chat_template(job.rows[0]["prompt"], add_generation_prompt=True, tokenize=False)
+    return OPEN if str(asked).rstrip().endswith(OPEN) else ""
 
 
 def _trl(trainer: Any) -> Any:
@@ -323,6 +363,10 @@ class Groups(_Grpo):
         weakref.finalize(self, self._runner.close)
         self._drawn = 0
         """Held-out samples of this look so far."""
+        self._batches: list[int] = []
+        """Held-out samples of each batch that no line was written of yet."""
+        self._opened = _opened(job)
+        """What a template has already written of a reply: the mark that it is thinking."""
         self._surprise: float | None = None
         """Mean −log π of the tokens that were drawn, nats; None: not known."""
         self._scorer = StepScorer(self.wishes.prm) if self.wishes.prm is not None else None
@@ -393,7 +437,7 @@ class Groups(_Grpo):
         """Rewards of all processes' samples, in TRL's form: samples × 1; what else is known of them is kept beside."""
         began = time.perf_counter()
         rows = [self._rows[one["place"]] for one in inputs]
-        local = self._runner.run(self._known(rows, prompts, completions, completion_ids_list))
+        local = self._runner.run(self._known(rows, prompts, completion_ids_list))
         everyone: list[Sample] = _gathered(local)
         groups = [
             rewarded(
@@ -421,24 +465,26 @@ class Groups(_Grpo):
     def _n(self) -> int:
         return cast("int", self.num_generations if self._learns else self.num_generations_eval)
 
-    async def _known(self, rows: Any, prompts: Any, completions: Any, ids: Any) -> list[Sample]:
+    async def _known(self, rows: Any, prompts: Any, ids: Any) -> list[Sample]:
         """This process's samples, graded and scored."""
         words: Any = self.processing_class
-        texts = words.batch_decode(ids, skip_special_tokens=True)
+        texts = [self._opened + text for text in words.batch_decode(ids, skip_special_tokens=True)]
         found = await graded(rows, texts)
         if self._scorer is not None:
             found = await self._scorer.scored(rows, found, ids, words)
         if self.job.score is not None:
-            said = await self.job.score(prompts, completions)
+            replies = [[{"role": "assistant", "content": split_think(text)[0]}] for text in texts]
+            said = await self.job.score(prompts, replies)
             found = [replace(one, score=value) for one, value in zip(found, said, strict=True)]
         return found
 
     def _check_rewards(self) -> None:
         """TrainingStopped where nobody can say of any sample what it is worth: there is nothing to learn."""
-        outcomes = self.wishes.reward_mode != "PRM" and all(one.reward is None for one in self._samples)
-        steps = self.wishes.reward_mode == "PRM" and all(one.steps is None for one in self._samples)
+        mode = self.wishes.reward_mode
+        outcomes = mode != "PRM" and all(one.reward is None for one in self._samples)
+        steps = mode in ("PRM", "PRMVR") and all(one.steps is None for one in self._samples)
         if self._learns and (outcomes or steps):
-            who = "own label" if self.wishes.self_labelled else self.wishes.reward_mode
+            who = "own label" if self.wishes.self_labelled and outcomes else mode + ", steps" * (not outcomes)
             raise TrainingStopped(
                 f"training stopped: of {len(self._samples):,} samples at step {self.state.global_step + 1} none has a "
                 f"reward ({who}), so there is nothing to learn; the last good checkpoint is kept",
@@ -534,6 +580,8 @@ class Groups(_Grpo):
         self.seconds["watch"] += time.perf_counter() - began
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        if not self._learns:
+            self._weigh_batches()
         super().log(logs, start_time)
         found = watch.alarms(self.wishes, self.state.log_history)
         if found and self.accelerator.is_main_process:
@@ -546,14 +594,23 @@ class Groups(_Grpo):
 
     # --- held-out questions ---
 
+    def _weigh_batches(self) -> None:
+        """TRL takes the mean over batches, of which the last one may be smaller."""
+        for values in self._metrics["eval"].values():
+            if len(values) == len(self._batches) and self._batches:
+                values[:] = [float(np.average(values, weights=self._batches))]
+        self._batches = []
+
     def _hold(self, places: Sequence[int]) -> None:
         self._drawn += len(places)
+        self._batches.append(len(places))
         for place, one in zip(places, self._samples, strict=True):
-            self._held.setdefault(place, []).append(float(bool(one.right)))
+            if one.right is not None:
+                self._held.setdefault(place, []).append(float(one.right))
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Held-out questions, with the same random numbers each time and none of the training's own."""
-        self._held, self._drawn = {}, 0
+        self._held, self._drawn, self._batches = {}, 0, []
         devices = [self.accelerator.device] if self.accelerator.device.type == "cuda" else []
         with torch.random.fork_rng(devices):
             torch.manual_seed(self.job.config.seed + 1_000_003 * (1 + self.accelerator.process_index))

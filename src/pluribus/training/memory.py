@@ -492,12 +492,13 @@ def _beside(config: TrainConfig, cuda: bool) -> float:
     import torch
 
     from pluribus.backends._loading import load_config
+    from pluribus.training._grpo_steps import folder_of
 
     wishes, held = config.grpo, 0.0
     if config.kind != "grpo":
         return held
     if wishes.prm is not None:
-        held += _headless(shape_of(load_config(wishes.prm, None))) * (2 if cuda else 4)
+        held += _headless(shape_of(load_config(folder_of(wishes.prm), None))) * (2 if cuda else 4)
     if cuda and wishes.vllm is not None and wishes.vllm.mode == "colocate":
         held += wishes.vllm.memory * torch.cuda.mem_get_info()[1]
     return held
