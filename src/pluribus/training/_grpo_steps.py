@@ -45,22 +45,24 @@ class StepScorer:
         def decode(tokens: Sequence[int]) -> str:
             return str(words.decode(tokens, skip_special_tokens=True))
 
-        scores = await gather(*(self._scores(row, one.text) for row, one in zip(rows, samples, strict=True)))
+        said = [(asked(row), one.text) for row, one in zip(rows, samples, strict=True)]
+        once = list(dict.fromkeys(said))  # small policies say the same many times
+        marks = dict(zip(once, await gather(*(self._scores(*one) for one in once)), strict=True))
         found = []
-        for one, good, tokens in zip(samples, scores, ids, strict=True):
+        for one, good, tokens in zip(samples, map(marks.__getitem__, said), ids, strict=True):
             steps = split_steps(split_think(one.text)[0], self.form.cut) if good else ()
             margins = tuple(2 * value - 1 for value in good) if good else None
             ends = step_ends(decode, tokens, steps) if good else (len(tokens),)
             found.append(replace(one, steps=margins, ends=ends, score=one.score if not good else min(good)))
         return found
 
-    async def _scores(self, row: Row, text: str) -> list[float] | None:
+    async def _scores(self, question: str, text: str) -> list[float] | None:
         """P(good), step by step; None: the reply has no step, or is longer than the model reads."""
         reply = split_think(text)[0]
         steps = split_steps(reply, self.form.cut)
         if not steps:
             return None
-        messages = (Message("user", asked(row)), Message("assistant", reply))
+        messages = (Message("user", question), Message("assistant", reply))
         try:
             said = (await self.backend.complete(Request(messages, _ONE))).scores or {}
         except Refused:
