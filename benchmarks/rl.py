@@ -41,7 +41,7 @@ import numpy as np
 import _rl_programs
 from _distil_cells import Cells, now
 from _distil_measure import Pair, alone, questions
-from pluribus import objectives
+from pluribus import objectives, prompt_rows
 from pluribus.backends import Request, call_seed, connect, parse
 from pluribus.diversity.answers import effective_number
 from pluribus.prompts import dialect, render
@@ -112,7 +112,7 @@ SHARED: Mapping[str, Any] = {
 # --- training and asking ---------------------------------------------------------------------------------------------
 
 
-def trained(bench: Bench, arm: Arm, seed: int, data: str = "sums@train", **more: Any) -> Path:
+def trained(bench: Bench, arm: Arm, seed: int, data: str, **more: Any) -> Path:
     """The arm's model; goes on where a kill left it."""
     out = bench.model(f"{arm.name}.{seed}")
     first = {} if data.endswith(".jsonl") else {"limit": 4000}
@@ -183,11 +183,19 @@ def measured(model: str, pairs: Sequence[Pair], sampling: Sampling = DRAWN, prom
     }  # fmt: skip
 
 
+def asked_of(bench: Bench, split: str, limit: int) -> Path:
+    """Prompts of `sums` as the zoo is asked; a folder of weights alone does not say whose words it knows."""
+    file = bench.work / f"sums.{split}.jsonl"
+    if not file.exists():
+        prompt_rows.write(prompt_rows.task_of(f"sums@{split}", limit=limit), file, "zoo")
+    return file
+
+
 def cell(bench: Bench, arm: Arm, seed: int, **more: Any) -> Mapping[str, Any]:
     """The arm, trained with this seed and measured on the test questions."""
 
     def make() -> dict[str, Any]:
-        folder = trained(bench, arm, seed, **more)
+        folder = trained(bench, arm, seed, str(asked_of(bench, "train", 4000)), **more)
         record = json.loads((folder / "training.json").read_text("utf-8"))
         found = measured(f"local/{folder}", questions("sums", "test", bench.tested))
         return {**found, "log": record["result"]["log"], "train_seconds": record["result"]["seconds"]}
@@ -303,13 +311,13 @@ def _greedy(model: Path) -> dict[str, Any]:
 
 
 def own_stage(bench: Bench) -> None:
-    weak = Path(".training/distil/students/small")
+    weak = DISTILLED / "students" / "small"
     starts = {"base": BASE} | ({"weak": str(weak)} if weak.is_dir() else {})
     for name, model in starts.items():
         start(bench, name, model)
         for seed in range(bench.seeds):
             arm = Arm(f"own_{name}", {"self-labelled": True}, model)
-            cell(bench, arm, seed, eval_data="sums@dev", eval_limit=150, eval_steps=10)
+            cell(bench, arm, seed, eval_data=asked_of(bench, "dev", 150), eval_steps=10)
 
 
 def briefs_stage(bench: Bench) -> None:
@@ -339,7 +347,8 @@ def programs_stage(bench: Bench) -> None:
             "learning-rate": 1e-3, "scheduler": "cosine", "warmup-ratio": 0.05,
         })  # fmt: skip
     bench.cells.make("programs.start", lambda: _rl_programs.tried(f"local/{begin}", bench.tested, N))
-    shared = {"max-new-tokens": 40, "allow-code-execution": True}
+    # at 3e-4 pass@4 in training fell at once: the program that was written most was never written again
+    shared = {"max-new-tokens": 40, "allow-code-execution": True, "learning-rate": 1e-4}
     for seed in range(bench.seeds):
         for arm in PROGRAMS:
             own = Arm(arm.name, {**arm.wishes, **shared}, str(begin))
@@ -500,7 +509,6 @@ def _timed(trainer: Any, *_: Any) -> float:
 
 
 def _config(bench: Bench, steps: int, wishes: Mapping[str, Any], turn: int) -> Any:
-    from pluribus import prompt_rows
     from pluribus.training import make_training
 
     file = bench.work / "cost.jsonl"
