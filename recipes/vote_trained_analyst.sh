@@ -50,6 +50,9 @@ analyst single --objective mean
 desk majority5 "local/$DIR/majority5"
 desk single "local/$DIR/single"
 
+say "before and after"
+$PYTHON "$HERE/desk_difference.py" "$DIR/desk-before" "$DIR/desk-majority5" "$DIR/desk-single" | tee "$DIR/difference.txt"
+
 say "report"
 $PLURIBUS report "$DIR/majority5" "$DIR/single" --out "$DIR/report" --title "An analyst trained for the vote"
-printf '\n%s\n' "$DIR/desk-before.txt, $DIR/desk-majority5.txt, $DIR/desk-single.txt, $DIR/report/report.html" >&2
+printf '\n%s\n' "$DIR/desk-*.txt, $DIR/difference.txt, $DIR/report/report.html" >&2

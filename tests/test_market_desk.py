@@ -113,3 +113,31 @@ def test_wrong_input_is_one_line_and_no_call(arguments: list[str], expected: str
     ran = subprocess.run([sys.executable, path, *arguments], capture_output=True, text=True, timeout=120)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert expected in ran.stderr.splitlines()[-1] and "Traceback" not in ran.stderr
+
+
+def difference(*folders: Path) -> subprocess.CompletedProcess[str]:
+    path = Path(__file__).parents[1] / "recipes" / "desk_difference.py"
+    return subprocess.run([sys.executable, path, *folders], capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.usefixtures("ran")
+def test_two_desks_are_compared_brief_by_brief(folder: Path, tmp_path: Path) -> None:
+    """The other one always knows the label, but for a brief at which a call failed."""
+    key = {
+        question.id: pair.answer for question, pair in load_task("briefs", "test", limit=20).pairs if pair is not None
+    }
+    before = read(folder / "decisions.jsonl")
+    after = [one | {"decision": key[one["question_id"]], "share": 1.0} for one in before]
+    after[3]["failures"] = ["timeout"]
+    (tmp_path / "decisions.jsonl").write_text("".join(json.dumps(one) + "\n" for one in after), "utf-8")
+    right = [one["decision"] == key[one["question_id"]] for place, one in enumerate(before) if place != 3]
+    said = difference(folder, tmp_path).stdout
+    assert "19 briefs" in said and f"accuracy 1.000 against {sum(right) / 19:.3f}" in said
+    assert f"only one of them right: {19 - sum(right)} and 0" in said
+    assert "+0.000 [" in difference(folder, folder).stdout
+
+
+def test_a_folder_without_decisions_is_named(tmp_path: Path) -> None:
+    found = difference(tmp_path, tmp_path)
+    assert found.returncode == 2
+    assert found.stderr.splitlines()[-1].endswith("name a folder that recipes/market_desk.py wrote")
