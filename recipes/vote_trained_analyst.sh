@@ -46,7 +46,7 @@ analyst() {  # NAME, flags of the objective
 
 desk before "$ANALYST"
 analyst majority5 --objective majority --k 5
-analyst single --objective mean
+analyst single --objective mean --set grpo.eval_samples=5   # held out, both are asked the same
 desk majority5 "local/$DIR/majority5"
 desk single "local/$DIR/single"
 
