@@ -550,7 +550,7 @@ def _plain_trainer(bench: Bench, steps: int) -> tuple[Any]:
     return (
         GRPOTrainer(
             model=job.student(AutoModelForCausalLM), reward_funcs=[solved], args=args,
-            train_dataset=grpo._dataset(job, rows), processing_class=job.tokenizer,
+            train_dataset=grpo._dataset(rows), processing_class=job.tokenizer,
         ),
     )  # fmt: skip
 
