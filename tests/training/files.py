@@ -111,6 +111,24 @@ def start(folder: Path, jobs: Sequence[Mapping[str, Any]], timeout: float = 600)
     assert done.returncode == 0, done.stderr[-12000:]
 
 
+def checkpoint(folder: Path, step: int = 1) -> Path:
+    return folder / "checkpoints" / f"checkpoint-{step}"
+
+
+def moments(folder: Path) -> dict[str, Any]:
+    """AdamW's first moment of each weight in a checkpoint: after one step a tenth of its gradient."""
+    import torch
+
+    state = torch.load(folder / "optimizer.pt", weights_only=True)["state"]
+    return {str(number): one["exp_avg"] for number, one in state.items()}
+
+
+def first_log(folder: Path) -> dict[str, Any]:
+    """What the trainer said of the first step."""
+    log = json.loads((folder / "trainer_state.json").read_text("utf-8"))["log_history"]
+    return next(entry for entry in log if "loss" in entry)
+
+
 def main(file: str) -> None:
     import datasets  # noqa: F401  # what is imported here is not imported by every child
     import peft  # noqa: F401

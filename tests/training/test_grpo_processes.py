@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.training.files import furthest, start, weights
+from tests.training.files import checkpoint, first_log, furthest, moments, start, weights
 from tests.training.grpo_files import step_model, wishes, write
 
 from pluribus import zoo
@@ -54,23 +54,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     jobs += [{"wishes": values("whole", wanted, **more)}, {"wishes": killed, "die": 2}, {"wishes": killed}]
     start(folder, jobs)
     return folder
-
-
-def checkpoint(folder: Path, step: int = 1) -> Path:
-    return folder / "checkpoints" / f"checkpoint-{step}"
-
-
-def moments(folder: Path) -> dict[str, Any]:
-    """AdamW's first moment of each weight: after one step a tenth of its gradient."""
-    import torch
-
-    state = torch.load(folder / "optimizer.pt", weights_only=True)["state"]
-    return {str(number): one["exp_avg"] for number, one in state.items()}
-
-
-def first_log(folder: Path) -> dict[str, Any]:
-    log = json.loads((folder / "trainer_state.json").read_text("utf-8"))["log_history"]
-    return next(entry for entry in log if "loss" in entry)
 
 
 @pytest.mark.parametrize("name", TOGETHER)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.training.files import KINDS, furthest, start, weights, wishes, write
+from tests.training.files import KINDS, checkpoint, first_log, furthest, moments, start, weights, wishes, write
 
 STEPS = 4
 RATE = 1e-4
@@ -39,24 +39,6 @@ def jobs(folder: Path, kind: str, data: Path) -> list[dict[str, Any]]:
         {"wishes": killed, "die": 3},
         {"wishes": killed},
     ]
-
-
-def checkpoint(folder: Path, step: int) -> Path:
-    return folder / "checkpoints" / f"checkpoint-{step}"
-
-
-def moments(folder: Path) -> dict[str, Any]:
-    """AdamW's first moment of each weight: after one step a tenth of its gradient."""
-    import torch
-
-    state = torch.load(folder / "optimizer.pt", weights_only=True)["state"]
-    return {str(number): one["exp_avg"] for number, one in state.items()}
-
-
-def first_log(folder: Path) -> dict[str, Any]:
-    """What the trainer said of the first step."""
-    log = json.loads((folder / "trainer_state.json").read_text("utf-8"))["log_history"]
-    return next(entry for entry in log if "loss" in entry)
 
 
 @pytest.mark.parametrize("kind", KINDS)
